@@ -1,0 +1,66 @@
+"""What the agent sees: eight numbers, about 0 to 1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pong_jax.params import Court, EnvParams, court_of
+from pong_jax.rules import Rally
+
+__all__ = ["INDEX", "limits", "observe"]
+
+INDEX = (
+    "paddle_yl",
+    "paddle_yr",
+    "ball_x",
+    "ball_y",
+    "ball_vx",
+    "ball_vy",
+    "score_l",
+    "score_r",
+)
+"""Name of each component of the observation."""
+
+
+def observe(rally: Rally, params: EnvParams) -> jax.Array:
+    """Observation `float32[8]` in the order of `INDEX` (`pong.h` compute_observations).
+
+    The reference divides the scores by `max_score` in unsigned integers, and a score that reaches
+    it ends the game, so the last two are always 0.
+    """
+    court = court_of(params, jnp.float32)
+    paddle_yl, paddle_yr, ball = jax.tree.map(lambda value: value.astype(jnp.float32), rally)
+    zero = jnp.zeros_like(ball.x)
+    return jnp.stack(
+        [
+            _paddle(paddle_yl, court),
+            _paddle(paddle_yr, court),
+            ball.x / court.width,
+            ball.y / court.height,
+            (ball.vx + court.ball_initial_speed_x) / (2 * court.ball_initial_speed_x),
+            (ball.vy + court.ball_max_speed_y) / (2 * court.ball_max_speed_y),
+            zero,
+            zero,
+        ]
+    )
+
+
+def _paddle(paddle_y: jax.Array, court: Court) -> jax.Array:
+    return (paddle_y - court.min_paddle_y) / (court.max_paddle_y - court.min_paddle_y)
+
+
+def limits(params: EnvParams) -> tuple[Any, Any]:
+    """Least and greatest observation, each `float32[8]`.
+
+    The reference declares 0 to 1; the ball is outside the court for a frame when it bounces.
+    """
+    p = params
+    fastest = max(p.ball_max_speed_y, p.ball_initial_speed_y, p.ball_speed_y_increment)
+    over_x, over_y = p.ball_initial_speed_x / p.width, fastest / p.height
+    over_v = max(0.0, (fastest - p.ball_max_speed_y) / (2 * p.ball_max_speed_y))
+    low = [0.0, 0.0, -over_x, -over_y, 0.0, -over_v, 0.0, 0.0]
+    high = [1.0, 1.0, 1.0, 1.0 + over_y, 1.0, 1.0 + over_v, 0.0, 0.0]
+    return jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)

@@ -1,0 +1,16 @@
+"""Verified, high-performance twins of reinforcement-learning environments."""
+
+from twinenv.env import Environment, TwoPlayerEnvironment
+from twinenv.registry import list_ids, make, register, register_gymnax
+
+__all__ = [
+    "Environment",
+    "TwoPlayerEnvironment",
+    "__version__",
+    "list_ids",
+    "make",
+    "register",
+    "register_gymnax",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,67 @@
+"""States as versioned bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+__all__ = ["from_bytes", "to_bytes"]
+
+_FORMAT = "twinenv-state-1"
+
+
+def to_bytes(name: str, state: Any) -> bytes:
+    """The leaves of a pytree as an npz archive with a header that names environment and format."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+    header = json.dumps({"format": _FORMAT, "environment": name})
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer, header=np.array(header), **{f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
+    )
+    return buffer.getvalue()
+
+
+def from_bytes(name: str, like: Any, data: bytes) -> Any:
+    """The inverse of `to_bytes`.
+
+    Args:
+        name: the environment that asks.
+        like: a pytree of the structure, dtypes and unbatched shapes to expect.
+        data: what `to_bytes` returned.
+
+    Raises:
+        ValueError: the bytes are damaged or do not fit `name` and `like`.
+    """
+    header, leaves = _read(data)
+    if header != {"format": _FORMAT, "environment": name}:
+        raise ValueError(
+            f"these bytes hold {header}; {name} needs a state that its own save_state wrote "
+            f"in format {_FORMAT}"
+        )
+    expected, structure = jax.tree.flatten(like)
+    fits = len(leaves) == len(expected) and all(
+        leaf.dtype == want.dtype and leaf.shape[leaf.ndim - want.ndim :] == want.shape
+        for leaf, want in zip(leaves, expected, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"the saved state does not fit this configuration of {name}: saved "
+            f"{[f'{leaf.dtype}{list(leaf.shape)}' for leaf in leaves]}, needed "
+            f"{[f'{want.dtype}{list(want.shape)}' for want in expected]}; "
+            "make the environment with the options it was saved under"
+        )
+    return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves])
+
+
+def _read(data: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            header = json.loads(str(archive["header"]))
+            return header, [archive[f"leaf{i}"] for i in range(len(archive.files) - 1)]
+    except Exception as error:  # numpy, zipfile, zlib and json each have errors of their own
+        raise ValueError(f"these bytes are no saved state or are damaged: {error}") from error

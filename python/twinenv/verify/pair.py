@@ -1,0 +1,167 @@
+"""What the verifier needs of an environment: the pair of a fast side and its references.
+
+Both sides speak of many environments at once. `Rows` are NumPy arrays by name with one leading
+axis; canonical states, outputs and draws are all rows, of the same names and dtypes on both sides.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from twinenv.fields import Field
+
+__all__ = ["Backend", "FastSide", "Pair", "Policy", "Reference", "Rows", "Scenario", "Step"]
+
+Rows = dict[str, np.ndarray]
+Policy = Callable[[np.random.Generator, "Step"], np.ndarray]
+"""Actions for every row, given the last step (its output and, where known, its state)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What one step (or a reset) of every environment came to.
+
+    Attributes:
+        state: canonical states after the step; empty if the backend cannot dump.
+        output: what a user sees: `observation`, `reward`, `terminated`, `truncated`, ...; after a
+            reset only `observation`.
+        draws: random outcomes that the step used, to be handed to the other side; empty where the
+            generator is part of the state.
+    """
+
+    state: Rows
+    output: Rows
+    draws: Rows = dataclasses.field(default_factory=dict)
+
+
+class Backend(Protocol):
+    """A running reference: `num_envs` environments that go on after an episode as it does."""
+
+    num_envs: int
+
+    def reset(self, seed: int) -> Step:
+        """Start all environments afresh."""
+        ...
+
+    def step(self, actions: np.ndarray) -> Step:
+        """Step all environments."""
+        ...
+
+    def load(self, state: Rows) -> None:
+        """Set canonical states; only with the capability "load"."""
+        ...
+
+    def close(self) -> None:
+        """Free what it holds."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """A reference that can be opened.
+
+    Attributes:
+        open: `open(num_envs, **options)` starts a backend; raises
+            `twinenv.references.MissingReferenceError` if it isn't installed.
+        version: pinned version, recorded in traces and reports.
+        capabilities: of "load" (set states), "dump" (read states), "draws" (report random
+            outcomes). Those missing degrade a level, which the report says.
+    """
+
+    open: Callable[..., Backend]
+    version: str
+    capabilities: frozenset[str]
+
+
+class FastSide(Protocol):
+    """The twin at one configuration: pure functions of rows."""
+
+    def reset(self, seed: int, num_envs: int) -> Step:
+        """New episodes from a seed, without a reference."""
+        ...
+
+    def start(self, first: Step) -> Rows:
+        """States that correspond to a reference's `reset` (from its state, or else its draws)."""
+        ...
+
+    def step(self, state: Rows, actions: np.ndarray, draws: Rows) -> Step:
+        """One step of every row; `draws` may be empty where the state holds the generator."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A named situation: one rule, or a pair of rules that meet.
+
+    Attributes:
+        name: in words, such as "point with frames left".
+        configuration: name of one of the pair's configurations.
+        state: canonical state without the leading axis.
+        actions: one action per step, most often a single one.
+        events: rule events that must occur in its course, on the reference.
+    """
+
+    name: str
+    configuration: str
+    state: Mapping[str, Any]
+    actions: tuple[Any, ...]
+    events: tuple[str, ...]
+
+
+class Pair(abc.ABC):
+    """An environment and its references, as `<house>.pair.PAIR`.
+
+    Attributes:
+        name: the house's package, such as "pong_jax".
+        env_id: canonical id.
+        schema: field metadata of canonical states and outputs; decides how each is compared.
+        configurations: environment options by name; the first is the default.
+        references: by name, the most trusted first.
+        policies: by name; play under each of them counts towards the quotas.
+        event_names: every rule event that `events` can report.
+        quota: how often every event and every pair of events must occur in level 3.
+        excluded_pairs: pairs (sorted tuples) that cannot occur in one step, with the reason.
+    """
+
+    name: ClassVar[str]
+    env_id: ClassVar[str]
+    schema: ClassVar[Mapping[str, Field]]
+    configurations: ClassVar[Mapping[str, Mapping[str, Any]]]
+    references: ClassVar[Mapping[str, Reference]]
+    policies: ClassVar[Mapping[str, Policy]]
+    event_names: ClassVar[tuple[str, ...]]
+    quota: ClassVar[int]
+    excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
+
+    @abc.abstractmethod
+    def fast(self, configuration: str) -> FastSide:
+        """The twin at a configuration; episode limits off."""
+
+    @abc.abstractmethod
+    def states(self, rng: np.random.Generator, num_rows: int, configuration: str) -> Rows:
+        """Boundary-biased random canonical states, all of them legal."""
+
+    @abc.abstractmethod
+    def actions(self, rng: np.random.Generator, state: Rows, configuration: str) -> np.ndarray:
+        """A random legal action for each row."""
+
+    @abc.abstractmethod
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """Named situations for level 2."""
+
+    @abc.abstractmethod
+    def events(self, state: Rows, actions: np.ndarray, configuration: str) -> Rows:
+        """Which rule events the reference meets in a step from `state`: bool rows by event name."""
+
+    @abc.abstractmethod
+    def invariants(self) -> Mapping[str, Callable[[Rows, np.ndarray, Step, str], np.ndarray]]:
+        """By name: `check(state before, actions, step, configuration)` -> bool per row."""
+
+    @abc.abstractmethod
+    def symmetries(self) -> Mapping[str, Callable[[FastSide, Rows, np.ndarray, str], np.ndarray]]:
+        """By name: `check(fast, state, actions, configuration)` -> bool per row."""
