@@ -1,0 +1,61 @@
+"""The NumPy buffers that PufferLib's Pong reads and writes in place."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from pong_jax.params import EnvParams
+
+__all__ = ["Buffers", "params_of"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffers:
+    """One row per environment.
+
+    Attributes:
+        observations: float32[n, 8].
+        actions: int32[n], float32[n] for PufferLib 3.
+        rewards: float32[n].
+        terminals: uint8[n].
+    """
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    terminals: np.ndarray
+
+    @classmethod
+    def allocate(cls, num_envs: int, action_dtype: Any = np.int32) -> Buffers:
+        """Zeroed buffers for `num_envs` environments."""
+        return cls(
+            np.zeros((num_envs, 8), np.float32),
+            np.zeros(num_envs, action_dtype),
+            np.zeros(num_envs, np.float32),
+            np.zeros(num_envs, np.uint8),
+        )
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Observations, actions, rewards, terminals, in PufferLib's order."""
+        return self.observations, self.actions, self.rewards, self.terminals
+
+    def observed(self) -> dict[str, np.ndarray]:
+        """Copy of what a reset shows."""
+        return {"observation": self.observations.copy()}
+
+    def output(self) -> dict[str, np.ndarray]:
+        """Copy of what a step shows; `terminated` is bool."""
+        return {
+            "observation": self.observations.copy(),
+            "reward": self.rewards.copy(),
+            "terminated": self.terminals.astype(np.bool_),
+        }
+
+
+def params_of(**options: Any) -> EnvParams:
+    """The parameters named in environment options, the rest at their defaults."""
+    names = {f.name for f in dataclasses.fields(EnvParams)}
+    return EnvParams(**{key: value for key, value in options.items() if key in names})
