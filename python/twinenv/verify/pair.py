@@ -71,11 +71,13 @@ class Reference:
         version: pinned version, recorded in traces and reports.
         capabilities: of "load" (set states), "dump" (read states), "draws" (report random
             outcomes). Those missing degrade a level, which the report says.
+        configurations: those of the pair's configurations that it judges; () means all.
     """
 
     open: Callable[..., Backend]
     version: str
     capabilities: frozenset[str]
+    configurations: tuple[str, ...] = ()
 
 
 class FastSide(Protocol):
