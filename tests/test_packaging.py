@@ -197,7 +197,8 @@ def _environment(folder: Path) -> Path:
     python = folder / "bin" / "python"
     paths = sysconfig.get_paths(vars={"base": str(folder), "platbase": str(folder)})
     borrowed = "\n".join(dict.fromkeys(sysconfig.get_path(key) for key in ("purelib", "platlib")))
-    Path(paths["purelib"], "borrowed.pth").write_text(borrowed)
+    # Paths are added in the order of these files' names: what is installed here comes first.
+    Path(paths["purelib"], "zz_borrowed.pth").write_text(borrowed)
     return python
 
 

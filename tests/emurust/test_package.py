@@ -23,7 +23,7 @@ def test_an_unknown_name_says_which_there_are():
     import emurust
 
     assert set(emurust.__all__) <= set(dir(emurust))
-    with pytest.raises(AttributeError, match="no attribute 'Cartridge'.*CartridgeHeader"):
+    with pytest.raises(AttributeError, match=r"no attribute 'Cartridge'.*CartridgeHeader"):
         emurust.Cartridge  # noqa: B018
 
 
