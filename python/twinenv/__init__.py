@@ -1,5 +1,7 @@
 """Verified, high-performance twins of reinforcement-learning environments."""
 
+import sys
+
 from twinenv.env import Environment, TwoPlayerEnvironment
 from twinenv.registry import list_ids, make, register, register_gymnax
 
@@ -14,3 +16,6 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+if "gymnax" in sys.modules:
+    register_gymnax()

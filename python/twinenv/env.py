@@ -39,12 +39,12 @@ class Environment(abc.ABC, Generic[State, Params]):
     Attributes:
         name: canonical id, such as "PongJAX-v0".
         state_class: the flax dataclass of the state; has an int32 `time`.
-        is_discrete: discrete actions (int32 scalars) or continuous ones (float32 in [-1, 1]).
-        action_shape: shape of a continuous action; () for discrete ones.
+        num_players: 1 or 2.
     """
 
     name: ClassVar[str]
     state_class: ClassVar[type]
+    num_players: ClassVar[int] = 1
 
     # What a house writes.
 
@@ -74,11 +74,11 @@ class Environment(abc.ABC, Generic[State, Params]):
 
     @abc.abstractmethod
     def observation_space(self, params: Params | None = None) -> spaces.Space:
-        """gymnax space of an observation."""
+        """Space of gymnax's for an observation."""
 
     @abc.abstractmethod
     def state_space(self, params: Params | None = None) -> spaces.Dict:
-        """gymnax space of a state, derived from its field metadata."""
+        """Space of gymnax's for a state, derived from its field metadata."""
 
     def check_params(self, params: Params) -> None:
         """Raise ValueError for parameters out of range; called only with concrete numbers."""
@@ -91,10 +91,12 @@ class Environment(abc.ABC, Generic[State, Params]):
 
     @property
     def is_discrete(self) -> bool:
+        """Discrete actions (int32) or continuous ones (float32 in [-1, 1])."""
         return True
 
     @property
     def action_shape(self) -> tuple[int, ...]:
+        """Shape of the action of one step; `()` for a discrete one."""
         return ()
 
     def reset(self, key: jax.Array, params: Params | None = None) -> tuple[Any, State]:
@@ -115,6 +117,20 @@ class Environment(abc.ABC, Generic[State, Params]):
         _check_key(key)
         return self.initial(key, self.resolve(params))
 
+    def reset_to(
+        self, key: jax.Array, state: State, params: Params | None = None
+    ) -> tuple[Any, State]:
+        """Observation and state of an episode that goes on from a given state.
+
+        Args:
+            key: as in `reset`; for what the state leaves open, such as a wrapper's own draws.
+            state: a state of the environment itself, also where wrappers surround it.
+            params: None stands for `default_params`.
+        """
+        _check_key(key)
+        self._check_state(state)
+        return self.get_obs(state, params, key), state
+
     def step(
         self, key: jax.Array, state: State, action: Any, params: Params | None = None
     ) -> tuple[Any, State, jax.Array, jax.Array, Info]:
@@ -133,7 +149,7 @@ class Environment(abc.ABC, Generic[State, Params]):
         _check_key(key)
         key_step, key_reset = jax.random.split(key)
         obs, state, reward, terminated, info = self.step_env(key_step, state, action, params)
-        truncated = ~terminated & _reached(state.time, params.max_steps_in_episode)  # type: ignore[attr-defined]
+        truncated = ~terminated & self.is_truncated(state, params)
         done = terminated | truncated
         info |= {"truncated": truncated, "final_observation": obs}
         obs, state = jax.tree.map(
@@ -146,7 +162,7 @@ class Environment(abc.ABC, Generic[State, Params]):
     def step_env(
         self, key: jax.Array, state: State, action: Any, params: Params | None = None
     ) -> tuple[Any, State, jax.Array, jax.Array, Info]:
-        """`step` without the automatic reset and the time limit: the fourth value is `terminated`."""
+        """`step` without automatic reset and time limit: the fourth value is `terminated`."""
         params = self.resolve(params)
         _check_key(key)
         self._check_state(state)
@@ -169,6 +185,10 @@ class Environment(abc.ABC, Generic[State, Params]):
         """`get_obs` in gymnax's argument order."""
         return self.get_obs(state, params, key)
 
+    def is_truncated(self, state: State, params: Params | None = None) -> jax.Array:
+        """`bool`: whether a state has reached the time limit."""
+        return _reached(state.time, self.resolve(params).max_steps_in_episode)  # type: ignore[attr-defined]
+
     def action_mask(self, state: State, params: Params | None = None) -> jax.Array:
         """`bool[num_actions]`, never all false: which discrete actions are legal."""
         return jnp.ones((self.num_actions,), jnp.bool_)
@@ -188,7 +208,7 @@ class Environment(abc.ABC, Generic[State, Params]):
         return _first_legal(self.action_mask(state, params), action)
 
     def action_space(self, params: Params | None = None) -> spaces.Space:
-        """gymnax space of an action: `Discrete` int32 or `Box` float32 in [-1, 1]."""
+        """Space of gymnax's for an action: `Discrete` int32 or `Box` float32 in [-1, 1]."""
         from twinenv import spaces
 
         if self.is_discrete:
@@ -259,13 +279,15 @@ class TwoPlayerEnvironment(Environment[State, Params]):
     `step(key, state, actions, params)` takes `actions: int32[2]` and returns observations with a
     leading axis of 2, `reward: float32[2]` and one `done`. `info["to_move"]: bool[2]` says who has
     more than a pass to decide next; `action_mask` is `bool[2, num_actions]`, and a player with
-    nothing to decide has exactly one legal action. `versus` makes it single-agent.
+    nothing to decide has exactly one legal action. `action_space` and `observation_space` are those
+    of one player. `twinenv.wrappers.versus` makes it single-agent.
     """
 
     num_players: ClassVar[int] = 2
 
     @property
     def action_shape(self) -> tuple[int, ...]:
+        """One discrete action each."""
         return (2,)
 
     @abc.abstractmethod

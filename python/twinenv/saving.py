@@ -17,12 +17,12 @@ _FORMAT = "twinenv-state-1"
 
 def to_bytes(name: str, state: Any) -> bytes:
     """The leaves of a pytree as an npz archive with a header that names environment and format."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
     header = json.dumps({"format": _FORMAT, "environment": name})
+    arrays: dict[str, Any] = {
+        f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))
+    }
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer, header=np.array(header), **{f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
-    )
+    np.savez_compressed(buffer, header=np.array(header), **arrays)
     return buffer.getvalue()
 
 
