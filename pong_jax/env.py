@@ -166,7 +166,9 @@ def make(
         raise TypeError(f"unknown parameter {unknown[0]!r}; PongJAX-v0 takes {sorted(known)}")
     values = EnvParams(**params)
     exact = not continuous and parameters.is_integral(values)
-    env = Pong(frameskip, continuous, stale_observation, number or ("int16" if exact else "float32"))
+    env = Pong(
+        frameskip, continuous, stale_observation, number or ("int16" if exact else "float32")
+    )
     env.check_params(values)
     return env, values
 

@@ -52,7 +52,9 @@ class HeaderPong:
         path = Path(header) if header else _installed_header()
         self._library, is_3 = _compiled(path)
         if continuous and not is_3:
-            raise ValueError(f"{path.name} has no continuous mode; give one of PufferLib 3 or later")
+            raise ValueError(
+                f"{path.name} has no continuous mode; give one of PufferLib 3 or later"
+            )
         p = params_of(**options)
         self.num_envs = num_envs
         self.buffers = Buffers.allocate(num_envs, np.float32 if is_3 else np.int32)

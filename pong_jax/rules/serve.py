@@ -13,7 +13,6 @@ from pong_jax.rules.ball import Ball
 __all__ = ["Rally", "serve"]
 
 
-
 class Rally(NamedTuple):
     """What moves: both paddles' lower edges and the ball."""
 

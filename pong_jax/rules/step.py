@@ -93,9 +93,7 @@ def step(
     )
 
 
-def play(
-    rally: Rally, shift: jax.Array, spin: jax.Array, court: Court, frameskip: int
-) -> Frames:
+def play(rally: Rally, shift: jax.Array, spin: jax.Array, court: Court, frameskip: int) -> Frames:
     """`frameskip` frames, fewer if a point is scored."""
     still = jnp.zeros_like(rally.ball.x)
     frames = Frames(rally, still, jnp.zeros_like(still, jnp.bool_))
@@ -116,9 +114,7 @@ def frame(frames: Frames, shift: jax.Array, spin: jax.Array, court: Court) -> Fr
     return commit(frames, Rally(paddle_yl, paddle_yr, ball), won, hit, lost)
 
 
-def commit(
-    frames: Frames, rally: Rally, won: jax.Array, hit: jax.Array, lost: jax.Array
-) -> Frames:
+def commit(frames: Frames, rally: Rally, won: jax.Array, hit: jax.Array, lost: jax.Array) -> Frames:
     """Keep a frame unless a point ended the round, in it or before it."""
     running = frames.point == 0
     one = jnp.ones_like(frames.point)
