@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -70,7 +71,8 @@ class Reference:
             `twinenv.references.MissingReferenceError` if it isn't installed.
         version: pinned version, recorded in traces and reports.
         capabilities: of "load" (set states), "dump" (read states), "draws" (report random
-            outcomes). Those missing degrade a level, which the report says.
+            outcomes), "feed" (take the outcomes of the next step by a method `feed(draws: Rows)`).
+            Those missing degrade a level, which the report says.
         configurations: those of the pair's configurations that it judges; () means all.
     """
 
@@ -79,9 +81,17 @@ class Reference:
     capabilities: frozenset[str]
     configurations: tuple[str, ...] = ()
 
+    def judges(self, configuration: str) -> bool:
+        """Whether it judges a configuration of the pair."""
+        return not self.configurations or configuration in self.configurations
+
 
 class FastSide(Protocol):
-    """The twin at one configuration: pure functions of rows."""
+    """The twin at one configuration: pure functions of rows.
+
+    A side that also has `observe(state: Rows) -> np.ndarray` (observations of states) gets the
+    observations of resets compared as well.
+    """
 
     def reset(self, seed: int, num_envs: int) -> Step:
         """New episodes from a seed, without a reference."""
@@ -128,6 +138,9 @@ class Pair(abc.ABC):
         event_names: every rule event that `events` can report.
         quota: how often every event and every pair of events must occur in level 3.
         excluded_pairs: pairs (sorted tuples) that cannot occur in one step, with the reason.
+        num_envs: environments in a batch; smaller for a slow reference.
+        unjudged: configurations that only level 1 checks, with the reason; a reference that runs
+            one judges it all the same.
     """
 
     name: ClassVar[str]
@@ -139,6 +152,8 @@ class Pair(abc.ABC):
     event_names: ClassVar[tuple[str, ...]]
     quota: ClassVar[int]
     excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
+    num_envs: ClassVar[int] = 1024
+    unjudged: ClassVar[Mapping[str, str]] = MappingProxyType({})
 
     @abc.abstractmethod
     def fast(self, configuration: str) -> FastSide:

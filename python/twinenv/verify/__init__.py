@@ -1,0 +1,6 @@
+"""The verifier: is a twin the same environment as its reference?"""
+
+from twinenv.verify.ledger import Budget, LevelResult, exit_code
+from twinenv.verify.levels import find_pair, run
+
+__all__ = ["Budget", "LevelResult", "exit_code", "find_pair", "run"]

@@ -1,0 +1,320 @@
+"""Golden traces: what the reference did, written by the reference alone.
+
+A folder of npz files and one MANIFEST.json. A trace of kind "rows" holds single steps from known
+states (teacher forcing); one of kind "sequence" holds whole runs from a reset, for references whose
+states can't be set. Arrays are named `state/x`, `action`, `draws/x`, `next/x` and `output/x`;
+sequences have a leading step axis and `first/x`, `first_draws/x`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twinenv.verify.pair import Backend, Pair, Rows, Step
+from twinenv.verify.schema import num_rows, take
+
+__all__ = ["Trace", "TraceError", "load_traces", "record", "rerecorded", "save_traces"]
+
+_FORMAT = "twinenv-golden-1"
+_MANIFEST = "MANIFEST.json"
+_BATCH, _PER_EVENT = 64, 24  # environments recorded at once; rows kept per event and pair
+_STEPS, _SEQUENCE_STEPS = 4000, 200
+
+
+class TraceError(ValueError):
+    """A golden trace is damaged, undeclared, or of another reference than the pair's."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trace:
+    """Steps of a reference.
+
+    Attributes:
+        pair: the house.
+        configuration: name.
+        reference: name.
+        version: of the reference.
+        kind: "rows" or "sequence".
+        source: name of the policy that played, or "boundary".
+        seed: of the recording.
+        state: states before each row; for a sequence, dumped states before each step, or empty.
+        actions: `[rows, ...]` or `[steps, envs, ...]`.
+        draws: random outcomes of each.
+        next: states after.
+        output: what a user sees after.
+        first: state of a sequence's reset.
+        first_draws: draws of a sequence's reset.
+    """
+
+    pair: str
+    configuration: str
+    reference: str
+    version: str
+    kind: str
+    source: str
+    seed: int
+    actions: np.ndarray
+    state: Rows = dataclasses.field(default_factory=dict)
+    draws: Rows = dataclasses.field(default_factory=dict)
+    next: Rows = dataclasses.field(default_factory=dict)
+    output: Rows = dataclasses.field(default_factory=dict)
+    first: Rows = dataclasses.field(default_factory=dict)
+    first_draws: Rows = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """File name without its suffix."""
+        return f"{self.reference}-{self.configuration}-{self.source}".replace(" ", "_")
+
+    @property
+    def num_rows(self) -> int:
+        """Environment steps in it."""
+        return int(np.prod(self.actions.shape[: 1 + (self.kind == "sequence")]))
+
+    @property
+    def after(self) -> Step:
+        """What its steps came to."""
+        return Step(self.next, self.output, self.draws)
+
+    def arrays(self) -> Rows:
+        """All arrays by their name in the file."""
+        made = {"action": self.actions}
+        for group in _GROUPS:
+            made |= {f"{group}/{name}": a for name, a in getattr(self, group).items()}
+        return made
+
+
+_GROUPS = ("state", "draws", "next", "output", "first", "first_draws")
+
+
+def record(pair: Pair, reference: str, configuration: str, seed: int) -> list[Trace]:
+    """Traces of one reference at one configuration, one per policy and one of boundary states.
+
+    Of a long play, rows are kept so that each rule event and each pair of events is there a few
+    times.
+
+    Raises:
+        MissingReferenceError: the reference is not installed.
+    """
+    about = pair.references[reference]
+    fixed: dict[str, Any] = {"pair": pair.name, "configuration": configuration}
+    fixed |= {"reference": reference, "version": about.version, "seed": seed}
+    backend = about.open(_BATCH, **pair.configurations[configuration])
+    try:
+        if not _restartable(pair, reference, backend):
+            return [
+                _sequence(pair, backend, policy, fixed, _SEQUENCE_STEPS) for policy in pair.policies
+            ]
+        plays = [_rows(pair, backend, policy, fixed) for policy in pair.policies]
+        return [*plays, _boundary(pair, backend, fixed)]
+    finally:
+        backend.close()
+
+
+def rerecorded(pair: Pair, trace: Trace, limit: int) -> tuple[Step, Step]:
+    """The recorded and the newly made first steps of a trace, by the installed reference.
+
+    Args:
+        pair: the house's pair.
+        trace: a golden trace.
+        limit: rows, or steps of a sequence, to make again.
+
+    Returns:
+        Rows as recorded and as made again; of a sequence, all its steps in one batch.
+
+    Raises:
+        MissingReferenceError: the reference is not installed.
+    """
+    count = min(limit, len(trace.actions))
+    num_envs = count if trace.kind == "rows" else trace.actions.shape[1]
+    about = pair.references[trace.reference]
+    backend = about.open(num_envs, **pair.configurations[trace.configuration])
+    try:
+        if trace.kind == "rows":
+            backend.load(take(trace.state, slice(0, count)))
+            if "feed" in about.capabilities and trace.draws:
+                backend.feed(take(trace.draws, slice(0, count)))  # type: ignore[attr-defined]
+            again = [backend.step(trace.actions[:count])]
+        else:
+            backend.reset(trace.seed)
+            again = [backend.step(actions) for actions in trace.actions[:count]]
+    finally:
+        backend.close()
+    kept = Step(take(trace.next, slice(0, count)), take(trace.output, slice(0, count)))
+    if trace.kind == "sequence":
+        kept = Step(_flat(kept.state), _flat(kept.output))
+    return kept, Step(_joined([s.state for s in again]), _joined([s.output for s in again]))
+
+
+def save_traces(folder: Path, traces: list[Trace]) -> None:
+    """Write traces and their manifest; files of an earlier recording are replaced."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.npz"):
+        old.unlink()
+    entries = []
+    for trace in traces:
+        path = folder / f"{trace.name}.npz"
+        np.savez_compressed(path, **trace.arrays())  # type: ignore[arg-type]
+        entries.append(_entry(trace, path))
+    from twinenv import __version__
+
+    content = {"format": _FORMAT, "twinenv": __version__, "files": entries}
+    (folder / _MANIFEST).write_text(json.dumps(content, indent=1) + "\n")
+
+
+def load_traces(folder: Path, pair: Pair) -> list[Trace]:
+    """All traces of a folder, checked against its manifest and the pair.
+
+    Raises:
+        TraceError: a file's hash, the reference's version or the list of files does not agree.
+    """
+    try:
+        content = json.loads((folder / _MANIFEST).read_text())
+        entries = {entry["file"]: entry for entry in content["files"]}
+        known = content["format"] == _FORMAT
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TraceError(f"{folder / _MANIFEST} cannot be read: {error}") from error
+    if not known:
+        raise TraceError(f"{folder / _MANIFEST} has format {content['format']!r}, not {_FORMAT!r}")
+    present = {path.name for path in folder.glob("*.npz")}
+    if odd := sorted(present ^ set(entries)):
+        raise TraceError(f"{folder}: files and manifest disagree on {', '.join(odd)}")
+    return [_read(folder / name, entry, pair) for name, entry in entries.items()]
+
+
+def _entry(trace: Trace, path: Path) -> dict[str, Any]:
+    names = ("pair", "configuration", "reference", "version", "kind", "source", "seed")
+    entry = {"file": path.name} | {name: getattr(trace, name) for name in names}
+    return entry | {
+        "rows": trace.num_rows,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
+
+
+def _read(path: Path, entry: dict[str, Any], pair: Pair) -> Trace:
+    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+        raise TraceError(f"{path} is not the file that was recorded: its sha256 differs")
+    if entry["pair"] != pair.name or entry["reference"] not in pair.references:
+        raise TraceError(f"{path} is of {entry['pair']}/{entry['reference']}, not of {pair.name}")
+    pinned = pair.references[entry["reference"]].version
+    if entry["version"] != pinned:
+        raise TraceError(
+            f"{path} was recorded with {entry['reference']} {entry['version']}, the pair pins "
+            f"{pinned}; record it again with `twinenv verify record {pair.env_id}`"
+        )
+    groups: dict[str, Any] = {group: {} for group in _GROUPS}
+    with np.load(path, allow_pickle=False) as archive:
+        actions = archive["action"]
+        for name in archive.files:
+            group, _, key = name.partition("/")
+            if key:
+                groups[group][key] = archive[name]
+    names = ("pair", "configuration", "reference", "version", "kind", "source", "seed")
+    trace = Trace(**{name: entry[name] for name in names}, actions=actions, **groups)
+    if trace.num_rows != entry["rows"] or not trace.num_rows:
+        raise TraceError(f"{path} has {trace.num_rows} rows, its manifest says {entry['rows']}")
+    return trace
+
+
+def _restartable(pair: Pair, reference: str, backend: Backend) -> bool:
+    """Whether a state and an action decide a step of this reference."""
+    able = pair.references[reference].capabilities
+    draws = bool(backend.reset(0).draws) or "draws" in able
+    return able >= {"load", "dump"} and (not draws or "feed" in able)
+
+
+def _plays(
+    pair: Pair, backend: Backend, policy: str, seed: int, steps: int
+) -> Iterator[tuple[Step, np.ndarray, Step]]:
+    rng = np.random.default_rng(seed)
+    last = backend.reset(seed)
+    for _ in range(steps):
+        actions = pair.policies[policy](rng, last)
+        step = backend.step(actions)
+        yield last, actions, step
+        last = step
+
+
+def _rows(pair: Pair, backend: Backend, policy: str, fixed: dict[str, Any]) -> Trace:
+    parts, counts = [], dict[tuple[str, ...], int]()
+    for last, actions, step in _plays(pair, backend, policy, fixed["seed"], _STEPS):
+        events = pair.events(last.state, actions, fixed["configuration"])
+        if kept := _worth_keeping(events, counts):
+            parts.append(_cut(last, actions, step, np.array(kept)))
+    return _joined_trace(parts, fixed | {"kind": "rows", "source": policy})
+
+
+def _worth_keeping(events: Rows, counts: dict[tuple[str, ...], int]) -> list[int]:
+    """Rows with a set of events of which there are not enough yet; counts them."""
+    kept = []
+    for row in range(num_rows(events)):
+        met = tuple(name for name, values in events.items() if values[row])
+        if counts.get(met, 0) < _PER_EVENT:
+            counts[met] = counts.get(met, 0) + 1
+            kept.append(row)
+    return kept
+
+
+def _boundary(pair: Pair, backend: Backend, fixed: dict[str, Any]) -> Trace:
+    rng, parts = np.random.default_rng(fixed["seed"]), []
+    for _ in range(16):
+        state = pair.states(rng, backend.num_envs, fixed["configuration"])
+        actions = pair.actions(rng, state, fixed["configuration"])
+        backend.load(state)
+        step = backend.step(actions)
+        parts.append(_cut(Step(state, {}), actions, step, np.arange(backend.num_envs)))
+    return _joined_trace(parts, fixed | {"kind": "rows", "source": "boundary"})
+
+
+def _sequence(
+    pair: Pair, backend: Backend, policy: str, fixed: dict[str, Any], steps: int
+) -> Trace:
+    made = list(_plays(pair, backend, policy, fixed["seed"], steps))
+    first = made[0][0]
+    return Trace(
+        **fixed,
+        kind="sequence",
+        source=policy,
+        actions=np.stack([actions for _, actions, _ in made]),
+        state=_stacked([last.state for last, _, _ in made]),
+        draws=_stacked([step.draws for _, _, step in made]),
+        next=_stacked([step.state for _, _, step in made]),
+        output=_stacked([step.output for _, _, step in made]),
+        first=first.state,
+        first_draws=first.draws,
+    )
+
+
+def _cut(last: Step, actions: np.ndarray, step: Step, rows: np.ndarray) -> dict[str, Any]:
+    return {
+        "state": take(last.state, rows),
+        "actions": actions[rows],
+        "draws": take(step.draws, rows),
+        "next": take(step.state, rows),
+        "output": take(step.output, rows),
+    }
+
+
+def _joined_trace(parts: list[dict[str, Any]], fixed: dict[str, Any]) -> Trace:
+    actions = np.concatenate([part.pop("actions") for part in parts])
+    groups: dict[str, Any] = {group: _joined([part[group] for part in parts]) for group in parts[0]}
+    return Trace(**fixed, actions=actions, **groups)
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _stacked(parts: list[Rows]) -> Rows:
+    return {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+
+
+def _flat(rows: Rows) -> Rows:
+    return {name: array.reshape(-1, *array.shape[2:]) for name, array in rows.items()}
