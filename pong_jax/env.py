@@ -52,7 +52,7 @@ class Pong(Environment[EnvState, EnvParams]):
 
     @property
     def dtype(self) -> Any:
-        """dtype of positions and speeds."""
+        """Type of positions and speeds."""
         return jnp.dtype(self.number)
 
     @property

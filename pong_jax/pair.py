@@ -7,7 +7,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +15,9 @@ import numpy as np
 
 from pong_jax import situations
 from pong_jax.env import Pong, make
+from pong_jax.invariants import INVARIANTS, RELATIONS
 from pong_jax.observation import INDEX
 from pong_jax.params import EnvParams
-from pong_jax.invariants import INVARIANTS, RELATIONS
 from pong_jax.reference import HeaderPong, WheelPong
 from pong_jax.reference.narrator import EVENTS, IMPOSSIBLE, narrate
 from pong_jax.rules.chance import next_bit
@@ -55,7 +55,7 @@ _FRACTIONS = {
 }
 # Narrow enough for both paddles, and a bounce and a point, to come in one step.
 _NARROW_COURT = {"width": 80.0, "height": 120.0, "paddle_height": 30.0, "max_score": 2}
-_CONFIGURATIONS = {
+_CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "frameskip8": {"frameskip": 8},
     "frameskip1": {"frameskip": 1},
     "frameskip3": {"frameskip": 3, "max_score": 2},
@@ -75,7 +75,7 @@ _SEED_OF_BIT = np.array(
 
 
 class FastPong(FastSide):
-    """The twin at one configuration, through its public `reset` and `step`, without a time limit."""
+    """The twin at one configuration, through its public `reset` and `step`, with no time limit."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         env, params = make(**options, max_steps_in_episode=math.inf)
@@ -137,12 +137,12 @@ class PongPair(Pair):
     env_id = Pong.name
     schema = _STATE | _OUTPUT
     configurations = _CONFIGURATIONS
-    references: Mapping[str, Reference] = {
+    references: ClassVar[Mapping[str, Reference]] = {
         "wheel": Reference(WheelPong, "pufferlib 2.0.2", frozenset({"draws"}), _DISCRETE),
         "header": Reference(HeaderPong, "pufferlib 2.0.2", frozenset({"load", "dump"}), _DISCRETE),
         **_header_3(),
     }
-    policies: Mapping[str, Policy] = situations.POLICIES
+    policies: ClassVar[Mapping[str, Policy]] = situations.POLICIES
     event_names = EVENTS
     quota = 5
     excluded_pairs = IMPOSSIBLE

@@ -16,7 +16,7 @@ __all__ = ["Court", "EnvParams", "check", "court_of", "is_integral"]
 class EnvParams:
     """PufferLib's constructor arguments, with its defaults; lengths in pixels, speeds per frame.
 
-    `max_steps_in_episode` is ours (PufferLib has no limit, and two good players can rally for ever);
+    `max_steps_in_episode` is ours: PufferLib has no limit, and two good players can rally for ever.
     `math.inf` turns it off.
     """
 
@@ -58,8 +58,8 @@ class Court(NamedTuple):
 
 def court_of(params: EnvParams, number: Any) -> Court:
     """Constants and derived positions, computed in float32 as `pong.h` does, then `number`."""
-    p = params.replace(
-        **{f: jnp.asarray(v, jnp.float32) for f, v in _lengths(params).items()}  # type: ignore[attr-defined]
+    p = dataclasses.replace(
+        params, **{f: jnp.asarray(v, jnp.float32) for f, v in _lengths(params).items()}
     )
     half = p.paddle_height / 2
     court = Court(

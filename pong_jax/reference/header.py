@@ -95,7 +95,7 @@ class HeaderPong:
         floats = np.zeros((self.num_envs, len(_FLOATS)), np.float32)
         scores = np.zeros((self.num_envs, len(_SCORES)), np.int16)
         self._library.pong_dump(self._games, _pointer(floats), _pointer(scores))
-        rows = {name: floats[:, i].copy() for i, name in enumerate(_FLOATS)}
+        rows: Rows = {name: floats[:, i].copy() for i, name in enumerate(_FLOATS)}
         rows |= {name: scores[:, i].copy() for i, name in enumerate(_SCORES)}
         return rows | {"rng": self.rng.copy()}
 

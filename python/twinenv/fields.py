@@ -93,7 +93,9 @@ def _limits(info: Field, dtype: Any) -> tuple[Any, Any]:
     if jnp.issubdtype(dtype, jnp.floating) or dtype == jnp.bool_:
         return info.low, info.high
     limits = jnp.iinfo(dtype)
-    return max(info.low, limits.min), min(info.high, limits.max)
+    # Arrays of the dtype itself: as Python integers the limits of uint32 would not fit an int32.
+    low, high = max(info.low, limits.min), min(info.high, limits.max)
+    return np.asarray(low, dtype), np.asarray(high, dtype)
 
 
 def dump(state: Any) -> dict[str, np.ndarray]:
@@ -112,7 +114,8 @@ def load(cls: type, values: Mapping[str, Any], number: Any = jnp.float32) -> Any
     if set(values) != set(expected):
         missing, extra = sorted(set(expected) - set(values)), sorted(set(values) - set(expected))
         raise ValueError(
-            f"{cls.__name__} needs the fields {sorted(expected)}: missing {missing}, unknown {extra}"
+            f"{cls.__name__} needs the fields {sorted(expected)}: "
+            f"missing {missing}, unknown {extra}"
         )
     arrays, batches = {}, set()
     for name, info in expected.items():
@@ -139,5 +142,3 @@ def table(cls: type, number: str = "number") -> str:
         reference = f"`{info.reference}`" if info.reference else "–"
         rows.append(f"| `{name}` | {dtype} | {limits} | {info.unit} | {reference} | {info.doc} |")
     return "\n".join(rows)
-
-

@@ -90,7 +90,8 @@ def locate(name: str) -> Path:
 def status(name: str) -> Status:
     """Whether a reference is installed and is the pinned version."""
     wheel = _wheel(name)
-    path = _cache() / f"{wheel.package}-{wheel.version}-cp{sys.version_info[0]}{sys.version_info[1]}"
+    python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    path = _cache() / f"{wheel.package}-{wheel.version}-{python}"
     return Status(name, wheel.version, path, _problem(wheel, path))
 
 
