@@ -58,9 +58,8 @@ class Court(NamedTuple):
 
 def court_of(params: EnvParams, number: Any) -> Court:
     """Constants and derived positions, computed in float32 as `pong.h` does, then `number`."""
-    p = dataclasses.replace(
-        params, **{f: jnp.asarray(v, jnp.float32) for f, v in _lengths(params).items()}
-    )
+    as_float: Any = {f: jnp.asarray(v, jnp.float32) for f, v in _lengths(params).items()}
+    p = dataclasses.replace(params, **as_float)
     half = p.paddle_height / 2
     court = Court(
         p.width,
