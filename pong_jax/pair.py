@@ -53,8 +53,15 @@ _FRACTIONS = {
     "ball_speed_y_increment": 2.25,
     "ball_max_speed_y": 11.5,
 }
-# Narrow enough for both paddles, and a bounce and a point, to come in one step.
-_NARROW_COURT = {"width": 80.0, "height": 120.0, "paddle_height": 30.0, "max_score": 2}
+# So narrow, with slow paddles and strong spin, that any two rules can meet in one step.
+_NARROW_COURT = {
+    "width": 80.0,
+    "height": 120.0,
+    "paddle_height": 30.0,
+    "paddle_speed": 4.0,
+    "ball_speed_y_increment": 6.0,
+    "max_score": 2,
+}
 _CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "frameskip8": {"frameskip": 8},
     "frameskip1": {"frameskip": 1},
@@ -68,6 +75,7 @@ _CONFIGURATIONS: dict[str, dict[str, Any]] = {
 _DISCRETE = tuple(name for name in _CONFIGURATIONS if name != "continuous")
 
 
+_HEADER_3 = os.environ.get("TWINENV_PUFFER_HEADER", "")
 # A `rand_r` seed whose next lowest bit is 0, and one whose is 1.
 _SEED_OF_BIT = np.array(
     [next(seed for seed in range(64) if next_bit(seed) == bit) for bit in (0, 1)], np.uint32
@@ -123,11 +131,10 @@ class FastPong(FastSide):
 
 def _header_3() -> dict[str, Reference]:
     """The header of PufferLib 3 that the user points to: it alone judges continuous play."""
-    header = os.environ.get("TWINENV_PUFFER_HEADER", "")
-    if not header:
+    if not _HEADER_3:
         return {}
-    opened = functools.partial(HeaderPong, header=header)
-    return {"header3": Reference(opened, f"pong.h at {header}", frozenset({"load", "dump"}))}
+    opened = functools.partial(HeaderPong, header=_HEADER_3)
+    return {"header3": Reference(opened, "pong.h of the user", frozenset({"load", "dump"}))}
 
 
 class PongPair(Pair):
@@ -136,7 +143,7 @@ class PongPair(Pair):
     name = "pong_jax"
     env_id = Pong.name
     schema = _STATE | _OUTPUT
-    configurations = _CONFIGURATIONS
+    configurations: ClassVar[Mapping[str, dict[str, Any]]] = _CONFIGURATIONS
     references: ClassVar[Mapping[str, Reference]] = {
         "wheel": Reference(WheelPong, "pufferlib 2.0.2", frozenset({"draws"}), _DISCRETE),
         "header": Reference(HeaderPong, "pufferlib 2.0.2", frozenset({"load", "dump"}), _DISCRETE),
@@ -146,6 +153,10 @@ class PongPair(Pair):
     event_names = EVENTS
     quota = 5
     excluded_pairs = IMPOSSIBLE
+    unjudged: ClassVar[Mapping[str, str]] = {
+        "continuous": "PufferLib 2.0.2 has no continuous play; TWINENV_PUFFER_HEADER may name the "
+        "pong.h of a version that has"
+    }
 
     @functools.cache  # noqa: B019 (one pair lives as long as the process)
     def fast(self, configuration: str) -> FastPong:
@@ -163,7 +174,9 @@ class PongPair(Pair):
         return SCENARIOS
 
     def events(self, state: Rows, actions: np.ndarray, configuration: str) -> Rows:
-        return narrate(state, actions, self.configurations[configuration])
+        options = self.configurations[configuration]
+        header = {"header": _HEADER_3} if options.get("continuous") else {}
+        return narrate(state, actions, options | header)
 
     def invariants(self) -> Mapping[str, Callable[[Rows, np.ndarray, Step, str], np.ndarray]]:
         def at(check: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -78,31 +78,31 @@ def _random(rng: np.random.Generator, last: Step) -> np.ndarray:
     return rng.integers(0, 3, len(last.output["observation"]), dtype=np.int32)
 
 
-def _tracking(share: float) -> Policy:
-    """Follow the ball in a share of the steps, else act at random."""
+def _follow(obs: np.ndarray, offset: np.ndarray | float = 0.0) -> np.ndarray:
+    """Move the paddle's centre to the ball's, or to an offset from it (in courts' heights)."""
+    # The ball's centre is half its height (32 of 640 on the default court) above its edge.
+    above = obs[:, 3] + 16 / 640 - obs[:, 1] + offset
+    return np.where(above > 0.01, _UP, np.where(above < -0.01, _DOWN, _STILL))
 
-    def policy(rng: np.random.Generator, last: Step) -> np.ndarray:
-        obs = last.output["observation"]
-        # Centres of the agent's paddle and of the ball, as shares of the default court's height.
-        above = obs[:, 3] + 16 / 640 - obs[:, 1]
-        follow = np.where(above > 0.01, _UP, np.where(above < -0.01, _DOWN, _STILL))
-        at_random = rng.integers(0, 3, len(obs))
-        return np.where(rng.random(len(obs)) < share, follow, at_random).astype(np.int32)
 
-    return policy
+def _tracking(rng: np.random.Generator, last: Step) -> np.ndarray:
+    """Follow the ball in four of five steps, else act at random."""
+    obs = last.output["observation"]
+    at_random = rng.integers(0, 3, len(obs))
+    return np.where(rng.random(len(obs)) < 0.8, _follow(obs), at_random).astype(np.int32)
 
 
 def _spinning(rng: np.random.Generator, last: Step) -> np.ndarray:
-    """Follow the ball, and keep moving when it is about to arrive, so that it takes spin."""
+    """Meet the ball while moving the way it goes, so that it gets faster and faster."""
     obs = last.output["observation"]
-    moves = _tracking(1.0)(rng, last)
-    arriving = (obs[:, 2] > 0.75) & (obs[:, 4] > 0.5)
-    spin = np.where(rng.random(len(obs)) < 0.5, _UP, _DOWN)
-    return np.where(arriving, spin, moves).astype(np.int32)
+    upwards = np.where(obs[:, 5] == 0.5, rng.random(len(obs)) < 0.5, obs[:, 5] > 0.5)
+    waiting = _follow(obs, np.where(upwards, -0.04, 0.04))
+    arriving = (obs[:, 2] > 0.77) & (obs[:, 4] > 0.5)
+    return np.where(arriving, np.where(upwards, _UP, _DOWN), waiting).astype(np.int32)
 
 
 POLICIES: dict[str, Policy] = {
-    "tracking": _tracking(0.8),
+    "tracking": _tracking,
     "random": _random,
     "spinning": _spinning,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -95,22 +94,17 @@ def _frame_events(
     }
 
 
-def _impossible() -> dict[tuple[str, str], str]:
-    reasons = {
-        "a step ends with its first point": ("point_won", "point_lost"),
-        "a step has at most one serve": ("serve_down", "serve_flat"),
-        "the action is one for all frames of a step": ("spin_up", "spin_down"),
-        "the paddle moves in one direction for all frames of a step": (
-            "agent_stopped_low",
-            "agent_stopped_high",
-        ),
-    }
-    return {
-        tuple(sorted(pair)): why  # type: ignore[misc]
-        for why, names in reasons.items()
-        for pair in combinations(names, 2)
-    }
+_ONE_POINT = "a step ends with its first point, and has at most one serve"
+_ONE_ACTION = "the action is one for all frames of a step"
+_ONE_KIND = "no step has room for a bounce that is too fast and another that is too flat"
 
-
-IMPOSSIBLE = _impossible()
-"""Pairs of events that no step can have, with the reason."""
+IMPOSSIBLE = {
+    ("point_lost", "point_won"): _ONE_POINT,
+    ("serve_down", "serve_flat"): _ONE_POINT,
+    ("spin_down", "spin_up"): _ONE_ACTION,
+    ("agent_stopped_high", "agent_stopped_low"): _ONE_ACTION,
+    ("agent_stopped_low", "spin_up"): _ONE_ACTION,
+    ("agent_stopped_high", "spin_down"): _ONE_ACTION,
+    ("flat_corrected", "speed_limit"): _ONE_KIND,
+}
+"""Pairs of events that no step of the configurations can have, with the reason."""

@@ -15,14 +15,21 @@ from twinenv.verify.ledger import Ledger, Meter, Setting
 from twinenv.verify.lockstep import Run, play, timeline_entry
 from twinenv.verify.pair import Pair, Rows, Step
 from twinenv.verify.schema import num_rows, take
-from twinenv.verify.sides import each_sides, guarded, padded_step, step_differences, step_names
+from twinenv.verify.sides import (
+    assert_sees,
+    each_sides,
+    guarded,
+    padded_step,
+    step_differences,
+    step_names,
+)
 from twinenv.verify.trace import Trace, TraceError, load_traces, rerecorded
 
 __all__ = ["check", "check_golden", "replay_trace"]
 
 _SAMPLE = 32  # golden rows, or steps of a sequence, that the reference records again
 _COVERAGE_SHARE = 2  # one part in so many of the budget is kept for quotas still missed
-_STINT = 256  # steps under one policy before the next has its turn
+_STINT = 32  # steps under one policy before the next has its turn
 
 
 def check(setting: Setting, ledger: Ledger) -> None:
@@ -106,6 +113,7 @@ def replay_trace(pair: Pair, trace: Trace, ledger: Ledger, level: int = 3) -> No
 def _judge(
     pair: Pair, trace: Trace, want: Step, got: Step, ledger: Ledger, **place: int
 ) -> list[Difference]:
+    assert_sees(pair.schema, want)
     found = step_differences(pair.schema, want, got)
     ledger.count(num_rows(want.output), step_names(pair.schema, want))
     if found:

@@ -15,12 +15,12 @@ from twinenv.verify.ledger import Ledger, Meter
 from twinenv.verify.pair import Rows, Step
 from twinenv.verify.schema import num_rows, take
 from twinenv.verify.shrink import Case, shrink
-from twinenv.verify.sides import Sides, step_differences, step_names
+from twinenv.verify.sides import Sides, assert_sees, step_differences, step_names
 
 __all__ = ["Run", "active_events", "play", "timeline_entry"]
 
 _TIMELINE = 6  # steps kept for the report
-_STRETCH = 64  # steps between two fresh starts from boundary states
+_STRETCH = 8  # steps between two fresh starts from boundary states
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +70,8 @@ def play(run: Run, meter: Meter, ledger: Ledger, tally: Tally, stint: int = 0) -
             actions = _actions(run, rng, want)
             before = want.state or state
             want, got = sides.step(state, actions)
+            if not played:
+                assert_sees(pair.schema, want)
             log.add(actions, want, got)
             events = pair.events(before, actions, sides.configuration)
             tally.add(events)
