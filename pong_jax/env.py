@@ -180,7 +180,7 @@ def _rally(state: EnvState) -> rules.Rally:
 
 def _state(rally: rules.Rally, **rest: jax.Array) -> EnvState:
     ball = rally.ball
-    return EnvState(  # type: ignore[call-arg]
+    return EnvState(
         paddle_yl=rally.paddle_yl,
         paddle_yr=rally.paddle_yr,
         ball_x=ball.x,
