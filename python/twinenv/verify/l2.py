@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from twinenv.verify.lockstep import active_events, timeline_entry
 from twinenv.verify.pair import Rows, Scenario, Step
 from twinenv.verify.schema import take
 from twinenv.verify.shrink import Case, shrink
-from twinenv.verify.sides import Sides, each_sides, step_differences, step_names
+from twinenv.verify.sides import Sides, assert_sees, each_sides, step_differences, step_names
 
 __all__ = ["check", "group_rows", "run_scenarios"]
 
@@ -47,30 +48,34 @@ def run_scenarios(sides: Sides, ledger: Ledger) -> None:
 
 
 def _batch(sides: Sides, scenarios: Sequence[Scenario], ledger: Ledger) -> None:
-    size = sides.backend.num_envs
+    size, schema = sides.backend.num_envs, sides.pair.schema
     rows = [scenarios[min(i, len(scenarios) - 1)] for i in range(size)]
     before = {name: np.stack([np.asarray(s.state[name]) for s in rows]) for name in rows[0].state}
     sides.backend.load(before)
-    state, met, failed = before, [set[str]() for _ in scenarios], set[int]()
+    state, met = before, [set[str]() for _ in scenarios]
+    # Told only at the end, because shrinking uses the same backend.
+    failed: dict[int, Callable[[], Divergence]] = {}
     for step in range(max(len(s.actions) for s in scenarios)):
         # A scenario that is over repeats its last action, unlooked at.
         actions = np.stack([np.asarray(s.actions[min(step, len(s.actions) - 1)]) for s in rows])
         running = [i for i, s in enumerate(scenarios) if step < len(s.actions)]
         events = sides.pair.events(before, actions, sides.configuration)
         want, got = sides.step(state, actions)
-        ledger.count(len(running), step_names(sides.pair.schema, want))
+        ledger.count(len(running), step_names(schema, want))
         for i in running:
-            met[i] |= set(active_events(events, i))
-            found = step_differences(sides.pair.schema, _row(want, i), _row(got, i))
+            active = active_events(events, i)
+            met[i] |= set(active)
+            found = step_differences(schema, _row(want, i), _row(got, i))
             if found and i not in failed:
-                failed.add(i)
                 place = {"check": f"scenario: {scenarios[i].name}", "step": step, "row": i}
-                place["events"] = active_events(events, i)
                 case = Case(actions[i : i + 1], take(want.draws, i), take(before, i))
-                ledger.add([_told(sides, found, want, got, place, case)])
+                place["events"] = active
+                failed[i] = functools.partial(_told, sides, found, want, got, place, case)
+        if any(d.kind != "value" for d in step_differences(schema, want, got)):
+            break  # states of a wrong form cannot be stepped on
         before, state = want.state, got.state
-    for scenario, seen in zip(scenarios, met, strict=True):
-        ledger.add([_broken(sides, scenario, seen)])
+    ledger.add(tell() for tell in failed.values())
+    ledger.add(_broken(sides, *both) for both in zip(scenarios, met, strict=True))
 
 
 def _broken(sides: Sides, scenario: Scenario, met: set[str]) -> Divergence | None:
@@ -97,6 +102,7 @@ def _boundary_states(
     actions = pair.actions(rng, before, configuration)
     sides.backend.load(before)
     want, got = sides.step(before, actions)
+    assert_sees(pair.schema, want)
     meter.spend(len(actions))
     ledger.count(len(actions), step_names(pair.schema, want))
     found = step_differences(pair.schema, want, got)

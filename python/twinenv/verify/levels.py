@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from twinenv import registry
-from twinenv.verify import l2, l3
+from twinenv.verify import l1, l2, l3
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Budget, Ledger, LevelResult, Setting
 from twinenv.verify.pair import Pair
@@ -17,7 +17,7 @@ from twinenv.verify.sides import FastSideError
 
 __all__ = ["LEVELS", "find_pair", "golden_folder", "run"]
 
-LEVELS: dict[int, ModuleType] = {2: l2, 3: l3}
+LEVELS: dict[int, ModuleType] = {1: l1, 2: l2, 3: l3}
 """The modules of the levels; each has `check(setting, ledger)`."""
 
 

@@ -89,8 +89,10 @@ class Reference:
 class FastSide(Protocol):
     """The twin at one configuration: pure functions of rows.
 
-    A side that also has `observe(state: Rows) -> np.ndarray` (observations of states) gets the
-    observations of resets compared as well.
+    Two methods may be left out, and what needs them is then reported as skipped:
+    `observe(state: Rows) -> np.ndarray` gives the observations of states, to compare those of
+    resets; `env_state(state: Rows) -> Any` gives the environment's own batched states, to run
+    `env.step` under index checks from boundary states.
     """
 
     def reset(self, seed: int, num_envs: int) -> Step:
@@ -166,6 +168,10 @@ class Pair(abc.ABC):
     @abc.abstractmethod
     def actions(self, rng: np.random.Generator, state: Rows, configuration: str) -> np.ndarray:
         """A random legal action for each row."""
+
+    def draws(self, rng: np.random.Generator, num_rows: int, configuration: str) -> Rows:
+        """Random outcomes for one step of each row, where `FastSide.step` needs them."""
+        return {}
 
     @abc.abstractmethod
     def scenarios(self) -> tuple[Scenario, ...]:

@@ -15,7 +15,7 @@ from twinenv.verify.pair import Rows, Step
 from twinenv.verify.schema import take, tile
 from twinenv.verify.sides import Sides, step_differences
 
-__all__ = ["Case", "Mismatch", "ddmin", "first_mismatch", "shrink"]
+__all__ = ["Case", "Mismatch", "ddmin", "first_mismatch", "plain_state", "shrink"]
 
 T = TypeVar("T")
 
@@ -114,7 +114,11 @@ def shrink(sides: Sides, case: Case, field: str, before: Rows | None = None) -> 
     case = _plain_steps(trials, case.only(steps))
     needs: tuple[str, ...] = ()
     if case.state:
-        case, needs = _plain_state(trials, case)
+        plain = take(sides.backend.reset(0).state, 0)
+        state, needs = plain_state(
+            case.state, plain, lambda state: trials.fails(dataclasses.replace(case, state=state))
+        )
+        case = dataclasses.replace(case, state=state)
     mismatch = first_mismatch(sides, case)
     want = mismatch.want if mismatch else Step({}, {})
     expected = take({**want.state, **want.output}, mismatch.row if mismatch else 0)
@@ -176,22 +180,27 @@ def _plain_steps(trials: _Trials, case: Case) -> Case:
     return case
 
 
-def _plain_state(trials: _Trials, case: Case) -> tuple[Case, tuple[str, ...]]:
-    """Fields, then elements, go back to their value at a reset; what cannot go back is needed."""
-    plain = take(trials.sides.backend.reset(0).state, 0)
-    plain = {name: value for name, value in plain.items() if name in case.state}
+def plain_state(
+    state: Rows, plain: Rows, fails: Callable[[Rows], bool]
+) -> tuple[Rows, tuple[str, ...]]:
+    """Put fields, then elements, of one row back to their plain value while it still fails.
+
+    Returns:
+        The state, and what could not be put back, such as "ball_vy = 13".
+    """
+    plain = {name: value for name, value in plain.items() if name in state}
     for name, default in plain.items():
-        for part in _parts(case.state[name] != default):
-            values = np.where(part, default, case.state[name])
-            candidate = dataclasses.replace(case, state=case.state | {name: values})
-            if not np.array_equal(values, case.state[name]) and trials.fails(candidate):
-                case = candidate
+        for part in _parts(state[name] != default):
+            values = np.where(part, default, state[name])
+            changed = not np.array_equal(values, state[name])
+            if changed and fails(state | {name: values}):
+                state = state | {name: values}
     needs = []
     for name, default in plain.items():
-        for place in np.argwhere(case.state[name] != default)[:_MAX_ELEMENTS]:
+        for place in np.argwhere(state[name] != default)[:_MAX_ELEMENTS]:
             index = "".join(f"[{i}]" for i in place[1:])
-            needs.append(f"{name}{index} = {case.state[name][tuple(place)].item()}")
-    return case, tuple(needs)
+            needs.append(f"{name}{index} = {state[name][tuple(place)].item()}")
+    return state, tuple(needs)
 
 
 def _parts(differs: np.ndarray) -> Iterator[np.ndarray]:

@@ -17,8 +17,10 @@ from twinenv.verify.pair import Backend, FastSide, Pair, Reference, Rows, Step
 from twinenv.verify.schema import Schema, num_rows, take
 
 __all__ = [
+    "BlindError",
     "FastSideError",
     "Sides",
+    "assert_sees",
     "each_sides",
     "guarded",
     "open_sides",
@@ -26,6 +28,10 @@ __all__ = [
     "step_differences",
     "step_names",
 ]
+
+
+class BlindError(RuntimeError):
+    """The comparison does not see what it should: nothing can be verified."""
 
 
 class FastSideError(RuntimeError):
@@ -166,6 +172,36 @@ def step_differences(schema: Schema, want: Step, got: Step) -> list[Difference]:
 def step_names(schema: Schema, want: Step) -> set[str]:
     """Names that `step_differences` compares."""
     return compared_names(schema, {**want.state, **want.output})
+
+
+def assert_sees(schema: Schema, want: Step) -> None:
+    """Check that `step_differences` finds a spoilt last element in each field that it looks at.
+
+    Every run asks this of its own first step, so that a comparison that has gone blind is never
+    taken for agreement.
+
+    Raises:
+        BlindError: it does not.
+    """
+    for name in sorted(step_names(schema, want)):
+        state, output = dict(want.state), dict(want.output)
+        group = state if name in state else output
+        if group[name].size:
+            group[name] = _spoilt(group[name], schema[name].atol)
+            found = step_differences(schema, want, Step(state, output))
+            if [d.field for d in found] != [name] or not found[0].rows[-1]:
+                raise BlindError(f"the comparison does not see a wrong {name}")
+
+
+def _spoilt(array: np.ndarray, atol: float) -> np.ndarray:
+    spoilt, last = array.copy(), tuple(size - 1 for size in array.shape)
+    if array.dtype == np.bool_:
+        spoilt[last] = ~array[last]
+    elif array.dtype.kind == "f":
+        spoilt[last] = 2 * abs(array[last]) + 1 + 2 * atol if np.isfinite(array[last]) else 0
+    else:
+        spoilt[last] = array[last] ^ 1
+    return spoilt
 
 
 def padded_step(fast: FastSide, state: Rows, actions: np.ndarray, draws: Rows, size: int) -> Step:

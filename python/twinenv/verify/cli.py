@@ -1,0 +1,132 @@
+"""`twinenv verify`: check a twin against its reference."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from twinenv.verify import report
+from twinenv.verify.ledger import Budget, exit_code
+from twinenv.verify.levels import LEVELS, find_pair, golden_folder, run
+from twinenv.verify.replay import replay
+from twinenv.verify.trace import record, save_traces
+
+__all__ = ["main"]
+
+_EXIT = "exit status: 0 passed, 1 divergence, 2 could not run, 3 passed with parts skipped"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `twinenv verify ...`; returns the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    commands: dict[str, Callable[[list[str]], int]] = {
+        "replay": _replay,
+        "record": _record,
+    }
+    command = commands.get(arguments[0] if arguments else "")
+    try:
+        return command(arguments[1:]) if command else _verify(arguments)
+    except (ValueError, OSError) as error:
+        print(f"twinenv verify: {error}", file=sys.stderr)
+    except Exception:  # of a pair or a reference: whatever it is, nothing was verified
+        traceback.print_exc()
+        print("twinenv verify: could not run, see above", file=sys.stderr)
+    return 2
+
+
+def _verify(argv: list[str]) -> int:
+    parser = _parser("", "Check a twin against its reference, level by level.")
+    parser.epilog = f"also: verify replay | record | faults | mutate, each with --help; {_EXIT}"
+    _add_env(parser)
+    parser.add_argument(
+        "--level", type=int, choices=sorted(LEVELS), help="only this level; default all of them"
+    )
+    parser.add_argument(
+        "--budget",
+        default="60s",
+        metavar="B",
+        help="for each level: time such as 60s, 5m, 2h, or steps such as 10Mrows; default 60s",
+    )
+    _add_seed(parser)
+    parser.add_argument(
+        "--configuration",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this configuration of the pair; may be given again; default all",
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="write report.json, report.html and the divergences here; default: verify-<house>, "
+        "and only if something diverged",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write a short summary here")
+    options = parser.parse_args(argv)
+    pair, budget = find_pair(options.env), Budget.parse(options.budget)
+    levels = [options.level] if options.level else sorted(LEVELS)
+    results = [
+        run(pair, level, budget=budget, seed=options.seed, configurations=options.configuration)
+        for level in levels
+    ]
+    command = shlex.join(["twinenv", "verify", *argv])
+    if options.report or any(result.divergences for result in results):
+        folder = options.report or Path(f"verify-{pair.name}")
+        results = report.write_report(folder, pair, results, command)
+    report.print_results(pair, results, Console())
+    if options.json:
+        report.write_json(options.json, report.summary(pair, results, command))
+    return exit_code(results)
+
+
+def _replay(argv: list[str]) -> int:
+    parser = _parser(" replay", "Run a saved divergence again on both sides.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a JSON file of a report")
+    result = replay(parser.parse_args(argv).file)
+    for divergence in result.divergences:
+        print(divergence.line())
+    for reason in result.skipped:
+        print(f"skipped: {reason}")
+    if not result.divergences:
+        print("nothing could be compared" if result.status == "not run" else "the sides agree now")
+    return exit_code([result])
+
+
+def _record(argv: list[str]) -> int:
+    parser = _parser(" record", "Have the reference write golden traces.")
+    _add_env(parser)
+    _add_seed(parser)
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder; default tests/<house>/golden"
+    )
+    options = parser.parse_args(argv)
+    pair = find_pair(options.env)
+    traces = []
+    for name, reference in pair.references.items():
+        for configuration in filter(reference.judges, pair.configurations):
+            traces += record(pair, name, configuration, options.seed)
+    folder = options.out or golden_folder(pair)
+    save_traces(folder, traces)
+    print(f"{sum(trace.num_rows for trace in traces):,} steps in {len(traces)} files in {folder}")
+    return 0
+
+
+def _parser(command: str, description: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        f"twinenv verify{command}", description=description, epilog=_EXIT
+    )
+
+
+def _add_env(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("env", metavar="ENV", help="an id such as PongJAX-v0, or its package")
+
+
+def _add_seed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="default 0")
