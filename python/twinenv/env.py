@@ -90,6 +90,11 @@ class Environment(abc.ABC, Generic[State, Params]):
     # What users call.
 
     @property
+    def unwrapped(self) -> Environment[Any, Any]:
+        """The environment itself, without the wrappers around it."""
+        return self
+
+    @property
     def is_discrete(self) -> bool:
         """Discrete actions (int32) or continuous ones (float32 in [-1, 1])."""
         return True
@@ -114,7 +119,7 @@ class Environment(abc.ABC, Generic[State, Params]):
 
     def reset_env(self, key: jax.Array, params: Params | None = None) -> tuple[Any, State]:
         """The same as `reset`."""
-        _check_key(key)
+        check_key(key)
         return self.initial(key, self.resolve(params))
 
     def reset_to(
@@ -127,8 +132,8 @@ class Environment(abc.ABC, Generic[State, Params]):
             state: a state of the environment itself, also where wrappers surround it.
             params: None stands for `default_params`.
         """
-        _check_key(key)
-        self._check_state(state)
+        check_key(key)
+        self._check_one_state(state)
         return self.get_obs(state, params, key), state
 
     def step(
@@ -146,7 +151,7 @@ class Environment(abc.ABC, Generic[State, Params]):
             ValueError: a concrete parameter is out of range.
         """
         params = self.resolve(params)
-        _check_key(key)
+        check_key(key)
         key_step, key_reset = jax.random.split(key)
         obs, state, reward, terminated, info = self.step_env(key_step, state, action, params)
         truncated = ~terminated & self.is_truncated(state, params)
@@ -164,8 +169,8 @@ class Environment(abc.ABC, Generic[State, Params]):
     ) -> tuple[Any, State, jax.Array, jax.Array, Info]:
         """`step` without automatic reset and time limit: the fourth value is `terminated`."""
         params = self.resolve(params)
-        _check_key(key)
-        self._check_state(state)
+        check_key(key)
+        self._check_one_state(state)
         action, illegal = self.legal_action(state, self._as_action(action), params)
         obs, state, reward, terminated, outcomes = self.transition(key, state, action, params)
         state = state.replace(time=state.time + 1)  # type: ignore[attr-defined]
@@ -198,10 +203,12 @@ class Environment(abc.ABC, Generic[State, Params]):
     ) -> tuple[jax.Array, jax.Array]:
         """The action that will be played and whether the one asked for was illegal.
 
-        An illegal discrete action becomes the first legal one; a continuous one is clipped.
+        An illegal discrete action becomes the first legal one; a continuous one is clipped, and
+        what is not a number becomes 0 and counts as illegal.
         """
         if not self.is_discrete:
-            return jnp.clip(action, -1.0, 1.0), jnp.zeros((), jnp.bool_)
+            missing = jnp.isnan(action)
+            return jnp.where(missing, 0.0, jnp.clip(action, -1.0, 1.0)), jnp.any(missing)
         if type(self).action_mask is Environment.action_mask:
             legal = (action >= 0) & (action < self.num_actions)
             return jnp.where(legal, action, 0), ~legal
@@ -255,6 +262,14 @@ class Environment(abc.ABC, Generic[State, Params]):
                 f"{self.state_class.__name__}, got {type(state).__name__}; take it from env.reset"
             )
 
+    def _check_one_state(self, state: State) -> None:
+        self._check_state(state)
+        if shape := jnp.shape(state.time):  # type: ignore[attr-defined]
+            raise TypeError(
+                f"state is a batch {list(shape)} of states of {self.name}; give one state per "
+                "environment, and use jax.vmap for a batch"
+            )
+
     def _state_shapes(self) -> State:
         key = jax.ShapeDtypeStruct((2,), jnp.uint32)
         return jax.eval_shape(lambda key: self.reset(key)[1], key)
@@ -262,14 +277,17 @@ class Environment(abc.ABC, Generic[State, Params]):
     def _as_action(self, action: Any) -> jax.Array:
         """The action as an array of the right shape and dtype."""
         kind, dtype = (jnp.integer, jnp.int32) if self.is_discrete else (jnp.floating, jnp.float32)
-        given = jnp.result_type(action)
-        shape = self.action_shape
-        if not jnp.issubdtype(given, kind) or jnp.shape(action) != shape:
-            raise TypeError(
-                f"{self.name} takes one {jnp.dtype(dtype).name}{list(shape)} action per "
-                f"environment, got {given}{list(jnp.shape(action))}; for a batch use jax.vmap"
-            )
-        return jnp.asarray(action).astype(dtype)
+        try:
+            array = jnp.asarray(action)
+            given = f"{array.dtype}{list(array.shape)}"
+            if jnp.issubdtype(array.dtype, kind) and array.shape == self.action_shape:
+                return array.astype(dtype)
+        except (TypeError, ValueError):  # no array at all, such as None or a string
+            given = type(action).__name__
+        raise TypeError(
+            f"{self.name} takes one {jnp.dtype(dtype).name}{list(self.action_shape)} action per "
+            f"environment, got {given}; for a batch use jax.vmap"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,7 +351,8 @@ def _reached(time: jax.Array, limit: Any) -> jax.Array:
     return time >= limit
 
 
-def _check_key(key: Any) -> None:
+def check_key(key: Any) -> None:
+    """Raise TypeError unless `key` is one key, typed or legacy."""
     dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", None)
     typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key) and shape == ()
     legacy = dtype == jnp.uint32 and shape == (2,)

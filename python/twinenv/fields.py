@@ -90,8 +90,10 @@ def state_space(cls: type, number: Any = jnp.float32) -> spaces.Dict:
 
 
 def _limits(info: Field, dtype: Any) -> tuple[Any, Any]:
-    if jnp.issubdtype(dtype, jnp.floating) or dtype == jnp.bool_:
+    if jnp.issubdtype(dtype, jnp.floating):
         return info.low, info.high
+    if dtype == jnp.bool_:
+        return np.asarray(False), np.asarray(True)
     limits = jnp.iinfo(dtype)
     # Arrays of the dtype itself: as Python integers the limits of uint32 would not fit an int32.
     low, high = max(info.low, limits.min), min(info.high, limits.max)

@@ -150,7 +150,8 @@ def _step(
 
 
 def _equal(one: Any, other: Any) -> bool:
-    if jax.tree.structure(one) != jax.tree.structure(other):
+    structures: list[Any] = [jax.tree.structure(one), jax.tree.structure(other)]
+    if structures[0] != structures[1]:
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return all(np.array_equal(a, b) for a, b in pairs)

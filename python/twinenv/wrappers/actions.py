@@ -42,7 +42,7 @@ class LegalActions(Wrapper):
 
 
 def _nth_legal(mask: jax.Array, action: jax.Array) -> jax.Array:
-    rank = jnp.cumsum(mask.astype(jnp.int32)) - 1
+    rank = jnp.cumsum(mask, dtype=jnp.int32) - 1
     wanted = jnp.mod(action, rank[-1] + 1)
     chosen = jnp.argmax(mask & (rank == wanted)).astype(jnp.int32)
     return jnp.where((action >= 0) & (action < mask.shape[0]), chosen, action)

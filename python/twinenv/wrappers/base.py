@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,10 @@ class Wrapper(Environment[Any, Any]):
 
     Attributes:
         env: the environment inside.
+        own_state: class of the wrapper's states, None if it remembers nothing.
     """
+
+    own_state: ClassVar[type[WrapperState] | None] = None
 
     env: Environment[Any, Any]
 
@@ -64,7 +67,7 @@ class Wrapper(Environment[Any, Any]):
 
     def _inner(self, state: Any) -> Any:
         """State of the environment inside."""
-        return state.env_state if issubclass(self.state_class, WrapperState) else state
+        return state if self.own_state is None else state.env_state
 
     def _begin(self, key: jax.Array, obs: Any, env_state: Any, params: Any) -> tuple[Any, Any]:
         """Observation and state of an episode of which the environment inside has begun."""
@@ -88,22 +91,18 @@ class Wrapper(Environment[Any, Any]):
 
     @property
     def unwrapped(self) -> Environment[Any, Any]:
-        """The innermost environment."""
-        return self.env.unwrapped if isinstance(self.env, Wrapper) else self.env
+        return self.env.unwrapped
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """Id of the environment inside."""
         return self.env.name
 
     @property
     def state_class(self) -> type:  # type: ignore[override]
-        """Class of the wrapper's states."""
-        return self.env.state_class
+        return self.own_state or self.env.state_class
 
     @property
     def num_players(self) -> int:  # type: ignore[override]
-        """1 or 2."""
         return self.env.num_players
 
     @property
@@ -126,7 +125,6 @@ class Wrapper(Environment[Any, Any]):
         self.env.check_params(params)
 
     def reset_env(self, key: jax.Array, params: Any = None) -> tuple[Any, Any]:
-        """The same as `reset`."""
         obs, env_state = self.env.reset_env(key, params)
         return self._begin(key, obs, env_state, params)
 
@@ -145,7 +143,7 @@ class Wrapper(Environment[Any, Any]):
     def _play(
         self, step: Callable[..., Outcome], key: jax.Array, state: Any, action: Any, params: Any
     ) -> Outcome:
-        self._check_state(state)
+        self._check_one_state(state)
         return step(key, self._inner(state), self._action(state, action, params), params)
 
     def initial(self, key: jax.Array, params: Any) -> tuple[Any, Any]:

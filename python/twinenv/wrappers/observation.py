@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -103,16 +103,14 @@ class FrameStack(Wrapper):
         num_frames: how many observations.
     """
 
+    own_state: ClassVar[type[WrapperState] | None] = FrameStackState
+
     num_frames: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.num_frames, int) or self.num_frames < 1:
             raise ValueError(f"num_frames is {self.num_frames!r}; accepted is an integer from 1")
-
-    @property
-    def state_class(self) -> type:  # type: ignore[override]
-        return FrameStackState
 
     def observation_space(self, params: Any = None) -> Space:
         return _stacked(self.env.observation_space(params), self.num_frames)

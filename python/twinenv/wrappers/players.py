@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from flax import struct
 
 from twinenv import spaces
-from twinenv.env import Environment
+from twinenv.env import Environment, check_key
 from twinenv.wrappers.base import Outcome, Wrapper, WrapperState
 from twinenv.wrappers.opponents import Opponent, as_opponent, with_opponent
 
@@ -60,6 +60,8 @@ class Versus(Wrapper):
     `info["to_move"]` are the agent's own; the other outcomes are those of the game.
     """
 
+    own_state: ClassVar[type[WrapperState] | None] = VersusState
+
     opponent: Opponent
     seat: int | str = 0
 
@@ -69,10 +71,6 @@ class Versus(Wrapper):
             raise TypeError(f"{self.env.name} has one player; versus needs a game of two")
         if self.seat not in (0, 1, "random"):
             raise ValueError(f'seat is {self.seat!r}; accepted are 0, 1 and "random"')
-
-    @property
-    def state_class(self) -> type:  # type: ignore[override]
-        return VersusState
 
     @property
     def num_players(self) -> int:  # type: ignore[override]
@@ -120,7 +118,8 @@ class Versus(Wrapper):
     def _game(
         self, step: Callable[..., Outcome], key: jax.Array, state: Any, action: Any, params: Any
     ) -> Outcome:
-        self._check_state(state)
+        check_key(key)
+        self._check_one_state(state)
         params, action, seat = self.resolve(params), self._as_action(action), self._seat(state)
         key_step, key_opponent, key_seat = jax.random.split(key, 3)
         theirs = self._opponent_action(key_opponent, state, seat, params)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from twinenv import spaces
@@ -48,9 +49,7 @@ class EpisodeStatistics(Wrapper):
     (there was one).
     """
 
-    @property
-    def state_class(self) -> type:  # type: ignore[override]
-        return EpisodeStatisticsState
+    own_state: ClassVar[type[WrapperState] | None] = EpisodeStatisticsState
 
     def _begin(self, key: jax.Array, obs: Any, env_state: Any, params: Any) -> tuple[Any, Any]:
         shape = (2,) if self.num_players == 2 else ()
@@ -86,6 +85,6 @@ class EpisodeStatistics(Wrapper):
                 "episode_lengths": length,
                 "returned_episode_returns": total,
                 "returned_episode_lengths": length,
-                "returned_episode_valid": spaces.Box(0, 1, shape, jnp.bool_),
+                "returned_episode_valid": spaces.Box(np.False_, np.True_, shape, jnp.bool_),
             }
         )

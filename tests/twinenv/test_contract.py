@@ -1,0 +1,54 @@
+"""Every registered environment, the toys and their wrappers keep the contract."""
+
+import functools
+
+import pytest
+from contract import Case, Contract
+from toys import Corridor, Duel
+
+import twinenv
+from twinenv.wrappers import (
+    EpisodeStatistics,
+    FlattenObservation,
+    FrameStack,
+    LegalActions,
+    versus,
+)
+
+
+def _plain(env):
+    return env, env.default_params
+
+
+CASES = {
+    **{i: Case(functools.partial(twinenv.make, i), ends=False) for i in twinenv.list_ids()},
+    "Pong at frameskip 8": Case(
+        functools.partial(twinenv.make, "PongJAX-v0", frameskip=8, max_score=1)
+    ),
+    "continuous Pong": Case(
+        functools.partial(
+            twinenv.make, "PongJAX-v0", frameskip=8, continuous=True, max_score=1, paddle_height=30
+        )
+    ),
+    "Corridor": Case(lambda: _plain(Corridor())),
+    "Duel": Case(lambda: _plain(Duel())),
+    "Corridor, all of it wrapped": Case(
+        lambda: _plain(
+            EpisodeStatistics(FrameStack(FlattenObservation(LegalActions(Corridor())), 3))
+        )
+    ),
+    "Duel against a random player, wrapped": Case(
+        lambda: _plain(
+            EpisodeStatistics(FrameStack(versus(LegalActions(Duel()), "random", seat="random"), 2))
+        )
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=list(CASES))
+def case(request):
+    return CASES[request.param]
+
+
+class TestContract(Contract):
+    pass
