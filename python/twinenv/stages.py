@@ -44,9 +44,14 @@ def disabled() -> Iterator[None]:
         _switch = before
 
 
-def _hinted(function: F, attribute: str, value: str) -> F:
+def _hinted(function: F, **hints: bool) -> F:
+    """`function` whose call, but nothing inside it, carries the hints."""
+    outside = {name: str(value).lower() for name, value in hints.items()}
+    # Functions that are themselves jitted (jnp.where, jnp.clip) would inherit the hints.
+    inside = {name: str(not value).lower() for name, value in hints.items()}
+
     def inner(*args: Any) -> Any:
-        with set_xla_metadata(**{attribute: None}):
+        with set_xla_metadata(**inside):
             return function(*args)
 
     inner.__name__ = getattr(function, "__name__", "stage")
@@ -56,7 +61,7 @@ def _hinted(function: F, attribute: str, value: str) -> F:
     def call(*args: Any) -> Any:
         if not enabled():
             return function(*args)
-        with set_xla_metadata(**{attribute: value}):
+        with set_xla_metadata(**outside):
             return inner(*args)
 
     return call  # type: ignore[return-value]
@@ -64,7 +69,7 @@ def _hinted(function: F, attribute: str, value: str) -> F:
 
 def stage(function: F) -> F:
     """`function` (arrays and pytrees in, positional) with its outputs materialised on XLA:CPU."""
-    return _hinted(function, "inlineable", "false")
+    return _hinted(function, inlineable=False)
 
 
 def small_call(function: F) -> F:
@@ -74,7 +79,7 @@ def small_call(function: F) -> F:
     inside fails to compile. Multiplications and additions of floats may be contracted, so float
     results can differ by one unit in the last place; integers never do.
     """
-    return _hinted(function, "xla_cpu_small_call", "true")
+    return _hinted(function, inlineable=False, xla_cpu_small_call=True)
 
 
 @functools.cache
