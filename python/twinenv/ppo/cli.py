@@ -1,0 +1,342 @@
+"""The commands `twinenv train`, `twinenv eval` and `twinenv play`."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import json
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from twinenv import registry
+from twinenv.ppo.config import Config, Preset, Target, from_file, replaced
+
+__all__ = ["eval_main", "play_main", "presets_of", "train_main"]
+
+# What is wrong with what the user gave or has; anything else is a fault of ours and shows its trace.
+_USER_ERRORS = (ValueError, TypeError, OSError)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainArguments:
+    """Train a policy with PPO."""
+
+    env: tyro.conf.Positional[str]
+    """Environment id, such as PongJAX-v0; `twinenv list` shows all."""
+    options: Annotated[Config, tyro.conf.arg(name="")]
+    """Hyperparameters; the defaults are those of the preset."""
+    preset: str = "default"
+    """Baseline to start from."""
+    config: Path | None = None
+    """TOML file of options (and a table `env`), or a run's config.json; the command line wins."""
+    env_option: tuple[str, ...] = ()
+    """Options of the environment, such as frameskip=4; values are JSON or plain text."""
+    run: Path | None = None
+    """Folder to make for the run; the default is a new one in `runs`."""
+    resume: Path | None = None
+    """Go on with the run in this folder, with the options it was started with."""
+    until: float | None = None
+    """Stop as soon as the preset's target metric reaches this value."""
+    quiet: bool = False
+    """Show no progress."""
+
+
+@dataclasses.dataclass(frozen=True)
+class EvalArguments:
+    """Evaluate the policy of a run over complete episodes."""
+
+    env: tyro.conf.Positional[str]
+    """Environment id."""
+    run: Path
+    """Folder of the run."""
+    backend: str = "fast"
+    """fast (the twin) or reference (the original)."""
+    episodes: int = 256
+    """Complete episodes to play."""
+    num_envs: int = 128
+    """Environments that play side by side."""
+    greedy: bool = False
+    """Likeliest actions instead of samples; --sampled is the opposite."""
+    sampled: bool = False
+    """Samples from the policy, the default."""
+    which: str = "last"
+    """last or best checkpoint."""
+    seed: int = 0
+    """Seed of environments and samples."""
+    env_option: tuple[str, ...] = ()
+    """Options of the environment that differ from the run's, such as frameskip=4."""
+    json: Path | None = None
+    """Also write the results to this file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayArguments:
+    """Write a video of a trained policy."""
+
+    env: tyro.conf.Positional[str]
+    """Environment id."""
+    run: Path
+    """Folder of the run."""
+    out: Path
+    """File to write, .gif or .mp4."""
+    steps: int = 300
+    """Steps to play."""
+    fps: float = 15.0
+    """Pictures per second; there is one for each step."""
+    sampled: bool = False
+    """Samples from the policy instead of its likeliest actions."""
+    which: str = "last"
+    """last or best checkpoint."""
+    seed: int = 0
+    """Seed of the environment and of the samples."""
+
+
+def train_main(argv: Sequence[str]) -> int:
+    """`twinenv train`: 0 done, 1 failed, 2 wrong arguments, 130 interrupted."""
+    return _guarded("train", lambda: _train(list(argv)))
+
+
+def eval_main(argv: Sequence[str]) -> int:
+    """`twinenv eval`: 0 done, 1 failed, 2 wrong arguments."""
+    return _guarded("eval", lambda: _eval(_parsed("eval", EvalArguments, argv), argv))
+
+
+def play_main(argv: Sequence[str]) -> int:
+    """`twinenv play`: 0 done, 1 failed, 2 wrong arguments."""
+    return _guarded("play", lambda: _play(_parsed("play", PlayArguments, argv)))
+
+
+def presets_of(env_id: str) -> Mapping[str, Preset]:
+    """The presets of an environment's house; a plain one if it has none."""
+    name = f"{registry.house_of(env_id).__name__}.presets"
+    if importlib.util.find_spec(name) is None:
+        return {"default": Preset()}
+    return importlib.import_module(name).PRESETS
+
+
+def _guarded(command: str, work: Callable[[], int]) -> int:
+    from twinenv.ppo.checkpoint import CheckpointError
+
+    try:
+        return work()
+    except (*_USER_ERRORS, CheckpointError) as error:
+        print(f"twinenv {command}: {error}", file=sys.stderr)
+        return 1
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 2
+
+
+def _parsed(command: str, kind: Any, argv: Sequence[str], **more: Any) -> Any:
+    return tyro.cli(kind, prog=f"twinenv {command}", args=list(argv), **more)
+
+
+def _train(argv: list[str]) -> int:
+    given = _train_arguments(argv)
+    if given.resume is not None:
+        return _resume(given)
+    preset = _preset(given.env, given.preset)
+    options = _env_options(given, preset)
+    labels = {
+        "env": given.env,
+        "env_options": options,
+        "preset": given.preset,
+        "until": given.until,
+        "command": shlex.join(["twinenv", "train", *argv]),
+    }
+    from twinenv.ppo.runs import default_folder
+
+    folder = given.run or default_folder(given.env, given.preset, given.options.seed)
+    return _run(labels, given.options, folder, resume=False, quiet=given.quiet)
+
+
+def _resume(given: TrainArguments) -> int:
+    from twinenv.ppo.runs import Run
+
+    run = Run.open(given.resume or "")
+    if run.labels.get("env") != given.env:
+        raise ValueError(f"{run.path} is a run of {run.labels.get('env')}, not of {given.env}")
+    return _run(run.labels, run.config, run.path, resume=True, quiet=given.quiet)
+
+
+def _run(
+    labels: Mapping[str, Any], config: Config, folder: Path, *, resume: bool, quiet: bool
+) -> int:
+    from twinenv.ppo.engine import train
+    from twinenv.ppo.progress import Console
+    from twinenv.ppo.trainer import Task
+
+    preset = _preset(labels["env"], labels["preset"])
+    env, params = registry.make(labels["env"], **labels["env_options"])
+    target, until = preset.target, labels["until"]
+    if until is not None:
+        target = Target(target.metric if target else "return", until)
+    console = Console(labels["env"], quiet=quiet)
+    task = Task(
+        outcomes=preset.outcomes,
+        target=target,
+        stop=until is not None,
+        labels=labels,
+        reporter=console,
+    )
+    try:
+        result = train(env, params, config, run_dir=folder, resume=resume, task=task)
+    finally:
+        console.close()
+    _print_summary(result.summary, folder)
+    return 130 if result.interrupted else 0
+
+
+def _print_summary(summary: Mapping[str, Any], folder: Path) -> None:
+    reached, target = summary["target_reached_at_step"], summary["target"]
+    print(f"{folder}: {summary['steps']} steps, final return {summary['final_return']}")
+    if target:
+        when = f"after {reached} steps" if reached else "not reached"
+        print(f"{target['metric']} {target['value']}: {when}")
+    print(f"evaluate: twinenv eval {summary['env']} --run {folder}")
+
+
+def _train_arguments(argv: list[str]) -> TrainArguments:
+    """The arguments, with defaults from preset, file and environment."""
+    import argparse
+
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--preset", default="default")
+    first.add_argument("--config", default=None)
+    early = first.parse_known_args(argv)[0]
+    known = argv and not argv[0].startswith("-")
+    config = _preset(argv[0], early.preset).config if known else Config()
+    if early.config is not None:
+        changes = from_file(early.config)
+        changes.pop("env", None)
+        config = replaced(config, changes)
+    default = TrainArguments(env=tyro.MISSING, options=config)
+    return _parsed("train", TrainArguments, argv, default=default)
+
+
+def _preset(env_id: str, name: str) -> Preset:
+    presets = presets_of(env_id)
+    if name not in presets:
+        raise ValueError(f"{env_id} has no preset {name!r}; it has {', '.join(presets)}")
+    return presets[name]
+
+
+def _env_options(given: TrainArguments, preset: Preset) -> dict[str, Any]:
+    options = dict(preset.env)
+    if given.config is not None:
+        options |= from_file(given.config).get("env", {})
+    return options | _pairs(given.env_option)
+
+
+def _pairs(texts: Sequence[str]) -> dict[str, Any]:
+    """`name=value` texts as a dictionary."""
+    pairs = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--env-option {text!r}; accepted is NAME=VALUE, such as frameskip=4")
+        try:
+            pairs[name] = json.loads(value)
+        except ValueError:
+            pairs[name] = value
+    return pairs
+
+
+def _eval(given: EvalArguments, argv: Sequence[str]) -> int:
+    from twinenv.ppo.evaluate import evaluate
+    from twinenv.ppo.policy import load_policy
+    from twinenv.ppo.versions import versions
+
+    if given.greedy and given.sampled:
+        raise ValueError("--greedy and --sampled exclude each other; give one of them")
+    labels = _labels(given.run, given.env)
+    options = labels["env_options"] | _pairs(given.env_option)
+    policy = load_policy(given.run, which=given.which, warn=_warn)
+    stepper = _stepper(given, options)
+    preset = _preset(given.env, labels["preset"])
+    found = evaluate(
+        policy,
+        stepper,
+        preset.outcomes,
+        episodes=given.episodes,
+        greedy=given.greedy,
+        seed=given.seed,
+    )
+    record = {
+        "env": given.env,
+        "env_options": options,
+        "run": str(given.run),
+        "which": given.which,
+        "backend": given.backend,
+        "greedy": given.greedy,
+        "episodes": given.episodes,
+        "seed": given.seed,
+        "return": dataclasses.asdict(found.mean_return),
+        "length": dataclasses.asdict(found.mean_length),
+        "outcomes": {name: dataclasses.asdict(e) for name, e in found.outcomes.items()},
+        "versions": versions(),
+        "command": shlex.join(["twinenv", "eval", *argv]),
+    }
+    for name, estimate in {
+        "return": record["return"],
+        "length": record["length"],
+        **record["outcomes"],
+    }.items():
+        print(
+            f"{name:20} {estimate['mean']:10.4f}   95 % [{estimate['low']:.4f}, {estimate['high']:.4f}]"
+        )
+    if given.json is not None:
+        given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def _stepper(given: EvalArguments, options: Mapping[str, Any]) -> Any:
+    num_envs = min(given.num_envs, given.episodes)
+    if given.backend == "reference":
+        from twinenv.ppo.steppers import VectorStepper
+
+        house = registry.house_of(given.env).__name__
+        reference = importlib.import_module(f"{house}.reference")
+        return VectorStepper(reference.vector_env(num_envs, **options))
+    if given.backend != "fast":
+        raise ValueError(f"backend is {given.backend!r}; accepted is fast or reference")
+    from twinenv.ppo.engine import spec_of
+    from twinenv.ppo.steppers import JaxStepper
+    from twinenv.ppo.views import view_of
+
+    env, params = registry.make(given.env, **options)
+    view = view_of(env, params)
+    return JaxStepper(view, spec_of(view, params), params, num_envs)
+
+
+def _play(given: PlayArguments) -> int:
+    from twinenv.ppo.play import frames, write_video
+    from twinenv.ppo.policy import load_policy
+
+    labels = _labels(given.run, given.env)
+    policy = load_policy(given.run, which=given.which, warn=_warn)
+    env, params = registry.make(given.env, **labels["env_options"])
+    pictures = frames(
+        env, params, policy, steps=given.steps, seed=given.seed, greedy=not given.sampled
+    )
+    count = write_video(given.out, pictures, given.fps)
+    print(f"{given.out}: {count} pictures")
+    return 0
+
+
+def _labels(run: Path, env_id: str) -> Mapping[str, Any]:
+    from twinenv.ppo.runs import Run
+
+    labels = Run.open(run).labels
+    if labels.get("env") != env_id:
+        raise ValueError(f"{run} is a run of {labels.get('env')}, not of {env_id}")
+    return labels
+
+
+def _warn(message: str) -> None:
+    print(message, file=sys.stderr)

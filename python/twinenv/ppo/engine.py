@@ -1,0 +1,125 @@
+"""Training on JAX environments: everything between two chunks is one compiled program."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from twinenv.ppo import checkpoint
+from twinenv.ppo.config import Config, Target
+from twinenv.ppo.policy import network_of
+from twinenv.ppo.program import State, program
+from twinenv.ppo.runs import Run, Spec, leaf_shapes
+from twinenv.ppo.steppers import is_vector_env
+from twinenv.ppo.trainer import Engine, Result, Task, run_training
+from twinenv.ppo.views import View, view_of
+
+__all__ = ["JaxEngine", "train"]
+
+
+class JaxEngine:
+    """Updates of a JAX environment.
+
+    Args:
+        env: a twinenv environment or one of gymnax >= 1.0.
+        params: its parameters; None stands for its defaults.
+        config: hyperparameters.
+        task: what the run is about.
+    """
+
+    def __init__(self, env: Any, params: Any, config: Config, task: Task) -> None:
+        params = env.default_params if params is None else params
+        view = view_of(env, params)
+        self.spec = spec_of(view, params)
+        self.network = task.network or network_of(self.spec, config)
+        target = task.target or Target()
+        self._params, self._config = params, config
+        self._target = np.float32(target.value)
+        self._stop = int(task.stop)
+        outcomes = tuple(task.outcomes.items())
+        self._program = program(view, self.network, config.compiled(), outcomes, target.metric)
+
+    def initial(self) -> State:
+        """The state before the first update."""
+        return self._program.init(self._seeds(), self._params)
+
+    def adopt(self, arrays: checkpoint.Arrays) -> State:
+        """The state of a checkpoint."""
+        like = jax.eval_shape(self._program.init, self._seeds(), self._params)
+        return jax.device_put(checkpoint.restored(like, arrays))
+
+    def compile(self, state: State) -> State:
+        """The same state, with everything compiled."""
+        return self.advance(state, 0)[0]
+
+    def advance(self, state: State, most: int) -> tuple[State, np.ndarray]:
+        """Up to `most` updates, and the metrics of those done."""
+        before = int(np.max(np.asarray(state.update)))
+        limits = np.asarray([most, self._config.num_updates, self._stop], np.int32)
+        state, rows = self._program.chunk(state, self._params, limits, self._target)
+        done = int(np.max(np.asarray(state.update))) - before
+        host = np.asarray(rows)[:done]
+        return state, host.reshape(done, self._config.seeds, host.shape[-1])
+
+    def _seeds(self) -> np.ndarray:
+        first, count = self._config.seed, self._config.seeds
+        return np.uint32(first) if count == 1 else np.arange(first, first + count, dtype=np.uint32)
+
+
+def spec_of(view: View, params: Any) -> Spec:
+    """What a policy needs to know of an environment."""
+    reset = functools.partial(view.reset, params=params)
+    obs = jax.eval_shape(reset, jax.ShapeDtypeStruct((2,), np.uint32))[0]
+    return Spec(leaf_shapes(obs), view.actions, view.masked)
+
+
+def engine_of(env: Any, params: Any, config: Config, task: Task) -> Engine:
+    """What does the updates of this kind of environment."""
+    if is_vector_env(env):
+        from twinenv.ppo.host import HostEngine
+
+        return HostEngine(env, config, task)
+    return JaxEngine(env, params, config, task)
+
+
+def train(
+    env: Any,
+    params: Any = None,
+    config: Config | None = None,
+    *,
+    run_dir: str | Path | None = None,
+    resume: bool = False,
+    task: Task | None = None,
+) -> Result:
+    """Train a policy with PPO.
+
+    Args:
+        env: a twinenv environment, one of gymnax >= 1.0, or a `gymnasium.vector.VectorEnv` that
+            resets in the same step.
+        params: parameters of a JAX environment; None stands for its defaults.
+        config: hyperparameters.
+        run_dir: folder for configuration, metrics, curve, summary and checkpoints; None keeps
+            everything in memory.
+        resume: go on with the run in `run_dir`.
+        task: outcomes to report, target, own network, labels.
+
+    Raises:
+        TypeError: this environment cannot be trained on.
+        FileExistsError: `run_dir` is not empty.
+        ValueError: nothing to resume, or an option that does not fit.
+        CheckpointError: no usable checkpoint, or the final one cannot be written.
+    """
+    config, task = config or Config(), task or Task()
+    engine = engine_of(env, params, config, task)
+    run = None
+    if run_dir is not None:
+        run = Run(
+            Path(run_dir), config, engine.spec, {"env": getattr(env, "name", None), **task.labels}
+        )
+        if not resume:
+            run.create()
+    return run_training(engine, config, task, run, resume=resume)

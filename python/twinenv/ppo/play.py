@@ -1,0 +1,93 @@
+"""Pictures of a policy at play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from twinenv.ppo.policy import Policy
+from twinenv.ppo.views import view_of
+
+__all__ = ["frames", "write_video"]
+
+
+def frames(
+    env: Any, params: Any, policy: Policy, *, steps: int, seed: int, greedy: bool
+) -> Iterator[np.ndarray]:
+    """One picture `uint8[H, W, 3]` for the first state and each that follows.
+
+    Args:
+        env: a twinenv environment that has `render`.
+        params: its parameters.
+        policy: who plays.
+        steps: steps to play; an episode that ends is followed by the next.
+        seed: of environment and policy.
+        greedy: likeliest actions instead of samples.
+    """
+    view = view_of(env, params)
+    reset = jax.jit(jax.vmap(view.reset, in_axes=(0, None)))
+    step = jax.jit(jax.vmap(view.step, in_axes=(0, 0, 0, None)))
+    masks = jax.jit(jax.vmap(view.mask, in_axes=(0, None)))
+    key, first = jax.random.split(jax.random.key(seed))
+    obs, state = reset(first[None], params)
+    carry, begins = policy.initial_carry(1), np.ones(1, np.bool_)
+    yield _picture(env, state, params)
+    for _ in range(steps):
+        key, key_act, key_step = jax.random.split(key, 3)
+        mask = masks(state, params)
+        action, carry = policy.step(obs, mask, carry, begins, key_act, greedy=greedy)
+        seen = step(key_step[None], state, action, params)
+        obs, state, begins = seen.obs, seen.state, seen.done
+        yield _picture(env, state, params)
+
+
+def _picture(env: Any, state: Any, params: Any) -> np.ndarray:
+    one = jax.tree.map(lambda leaf: np.asarray(leaf[0]), state)
+    return np.asarray(env.render(one, params))
+
+
+def write_video(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
+    """Write a GIF or an MP4, by the ending of the name; returns the number of pictures.
+
+    Raises:
+        ValueError: another ending, or MP4 without the `video` extra.
+    """
+    if path.suffix == ".gif":
+        return _write_gif(path, pictures, fps)
+    if path.suffix == ".mp4":
+        return _write_mp4(path, pictures, fps)
+    raise ValueError(f"cannot write {path}: accepted endings are .gif and .mp4")
+
+
+def _write_gif(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
+    from PIL import Image
+
+    images = [Image.fromarray(picture).quantize(64) for picture in pictures]
+    duration = round(1000 / fps)
+    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
+    return len(images)
+
+
+def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
+    try:
+        import imageio_ffmpeg
+    except ImportError as error:
+        raise ValueError(
+            f"writing {path} needs the package imageio-ffmpeg; install twinenv[video], or choose "
+            "a name that ends in .gif"
+        ) from error
+    first = next(pictures)
+    height, width = first.shape[:2]
+    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=fps)
+    writer.send(None)
+    count = 1
+    writer.send(np.ascontiguousarray(first))
+    for picture in pictures:
+        writer.send(np.ascontiguousarray(picture))
+        count += 1
+    writer.close()
+    return count
