@@ -63,7 +63,10 @@ def play(run: Run, meter: Meter, ledger: Ledger, tally: Tally, stint: int = 0) -
     rng = np.random.default_rng(run.seed)
     played = 0
     while meter.left:
-        log, want, state = _begin(run, rng, ledger)
+        begun = _begin(run, rng, ledger)
+        if begun is None:
+            return
+        log, want, state = begun
         for step in range(_STRETCH if run.boundary else 2**62):
             if not meter.left or (stint and (played >= stint or tally.complete)):
                 return
@@ -96,8 +99,8 @@ def timeline_entry(step: int, want: Step, got: Step, row: int) -> dict[str, Any]
     return {"step": step, "expected": expected, "got": found}
 
 
-def _begin(run: Run, rng: np.random.Generator, ledger: Ledger) -> tuple[_Log, Step, Rows]:
-    """Start both sides; compares the states and, where it can, the observations of a reset."""
+def _begin(run: Run, rng: np.random.Generator, ledger: Ledger) -> tuple[_Log, Step, Rows] | None:
+    """Start both sides; None if states or, where it can tell, observations differ at the reset."""
     sides, pair = run.sides, run.sides.pair
     if run.boundary:
         state = pair.states(rng, sides.backend.num_envs, sides.configuration)
@@ -111,6 +114,7 @@ def _begin(run: Run, rng: np.random.Generator, ledger: Ledger) -> tuple[_Log, St
     log = _Log(run, {})
     if found := compare(pair.schema, expected, {**seen.state, **seen.output}):
         ledger.add([log.divergence(found, message="already at the reset")])
+        return None
     return log, want, state
 
 

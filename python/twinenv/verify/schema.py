@@ -29,8 +29,8 @@ def describe(array: np.ndarray) -> str:
 
 
 def num_rows(rows: Rows) -> int:
-    """Length of the leading axis; 0 if there are no arrays."""
-    return next((len(array) for array in rows.values()), 0)
+    """Length of the leading axis; 0 if there is none."""
+    return next((len(array) for array in rows.values() if np.ndim(array)), 0)
 
 
 def take(rows: Rows, index: int | slice | np.ndarray) -> Rows:

@@ -3,11 +3,12 @@
 A folder of npz files and one MANIFEST.json. A trace of kind "rows" holds single steps from known
 states (teacher forcing); one of kind "sequence" holds whole runs from a reset, for references whose
 states can't be set. Arrays are named `state/x`, `action`, `draws/x`, `next/x` and `output/x`;
-sequences have a leading step axis and `first/x`, `first_draws/x`.
+sequences have a leading step axis, and `first/x`, `first_output/x`, `first_draws/x` of the reset.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import hashlib
 import json
@@ -18,14 +19,16 @@ from typing import Any
 import numpy as np
 
 from twinenv.verify.pair import Backend, Pair, Rows, Step
-from twinenv.verify.schema import num_rows, take
+from twinenv.verify.schema import take
 
 __all__ = ["Trace", "TraceError", "load_traces", "record", "rerecorded", "save_traces"]
 
 _FORMAT = "twinenv-golden-1"
 _MANIFEST = "MANIFEST.json"
-_BATCH, _PER_EVENT = 64, 24  # environments recorded at once; rows kept per event and pair
-_STEPS, _SEQUENCE_STEPS = 4000, 200
+_BATCH, _SEQUENCE_BATCH = 64, 16  # environments recorded at once
+_STEPS, _SEQUENCE_STEPS = 4000, 150
+_KEPT = 16  # rows with the same set of rule events
+_PATIENCE = 400  # steps in which no row was worth keeping
 
 
 class TraceError(ValueError):
@@ -50,6 +53,7 @@ class Trace:
         next: states after.
         output: what a user sees after.
         first: state of a sequence's reset.
+        first_output: what a user sees after it.
         first_draws: draws of a sequence's reset.
     """
 
@@ -66,6 +70,7 @@ class Trace:
     next: Rows = dataclasses.field(default_factory=dict)
     output: Rows = dataclasses.field(default_factory=dict)
     first: Rows = dataclasses.field(default_factory=dict)
+    first_output: Rows = dataclasses.field(default_factory=dict)
     first_draws: Rows = dataclasses.field(default_factory=dict)
 
     @property
@@ -91,7 +96,7 @@ class Trace:
         return made
 
 
-_GROUPS = ("state", "draws", "next", "output", "first", "first_draws")
+_GROUPS = ("state", "draws", "next", "output", "first", "first_output", "first_draws")
 
 
 def record(pair: Pair, reference: str, configuration: str, seed: int) -> list[Trace]:
@@ -106,12 +111,12 @@ def record(pair: Pair, reference: str, configuration: str, seed: int) -> list[Tr
     about = pair.references[reference]
     fixed: dict[str, Any] = {"pair": pair.name, "configuration": configuration}
     fixed |= {"reference": reference, "version": about.version, "seed": seed}
-    backend = about.open(_BATCH, **pair.configurations[configuration])
+    restartable = _restartable(pair, reference)
+    size = _BATCH if restartable else _SEQUENCE_BATCH
+    backend = about.open(size, **pair.configurations[configuration])
     try:
-        if not _restartable(pair, reference, backend):
-            return [
-                _sequence(pair, backend, policy, fixed, _SEQUENCE_STEPS) for policy in pair.policies
-            ]
+        if not restartable:
+            return [_sequence(pair, backend, policy, fixed) for policy in pair.policies]
         plays = [_rows(pair, backend, policy, fixed) for policy in pair.policies]
         return [*plays, _boundary(pair, backend, fixed)]
     finally:
@@ -223,11 +228,10 @@ def _read(path: Path, entry: dict[str, Any], pair: Pair) -> Trace:
     return trace
 
 
-def _restartable(pair: Pair, reference: str, backend: Backend) -> bool:
-    """Whether a state and an action decide a step of this reference."""
+def _restartable(pair: Pair, reference: str) -> bool:
+    """Whether a state, an action and draws that can be fed decide a step of this reference."""
     able = pair.references[reference].capabilities
-    draws = bool(backend.reset(0).draws) or "draws" in able
-    return able >= {"load", "dump"} and (not draws or "feed" in able)
+    return able >= {"load", "dump"} and ("draws" not in able or "feed" in able)
 
 
 def _plays(
@@ -243,21 +247,25 @@ def _plays(
 
 
 def _rows(pair: Pair, backend: Backend, policy: str, fixed: dict[str, Any]) -> Trace:
-    parts, counts = [], dict[tuple[str, ...], int]()
+    parts, counts, idle = [], collections.Counter[bytes](), 0
     for last, actions, step in _plays(pair, backend, policy, fixed["seed"], _STEPS):
         events = pair.events(last.state, actions, fixed["configuration"])
-        if kept := _worth_keeping(events, counts):
+        kept = _worth_keeping(events, counts)
+        idle = 0 if kept else idle + 1
+        if kept:
             parts.append(_cut(last, actions, step, np.array(kept)))
+        elif idle > _PATIENCE:
+            break
     return _joined_trace(parts, fixed | {"kind": "rows", "source": policy})
 
 
-def _worth_keeping(events: Rows, counts: dict[tuple[str, ...], int]) -> list[int]:
+def _worth_keeping(events: Rows, counts: collections.Counter[bytes]) -> list[int]:
     """Rows with a set of events of which there are not enough yet; counts them."""
     kept = []
-    for row in range(num_rows(events)):
-        met = tuple(name for name, values in events.items() if values[row])
-        if counts.get(met, 0) < _PER_EVENT:
-            counts[met] = counts.get(met, 0) + 1
+    for row, met in enumerate(np.packbits(np.stack([*events.values()], axis=1), axis=1)):
+        key = met.tobytes()
+        if counts[key] < _KEPT:
+            counts[key] += 1
             kept.append(row)
     return kept
 
@@ -273,10 +281,8 @@ def _boundary(pair: Pair, backend: Backend, fixed: dict[str, Any]) -> Trace:
     return _joined_trace(parts, fixed | {"kind": "rows", "source": "boundary"})
 
 
-def _sequence(
-    pair: Pair, backend: Backend, policy: str, fixed: dict[str, Any], steps: int
-) -> Trace:
-    made = list(_plays(pair, backend, policy, fixed["seed"], steps))
+def _sequence(pair: Pair, backend: Backend, policy: str, fixed: dict[str, Any]) -> Trace:
+    made = list(_plays(pair, backend, policy, fixed["seed"], _SEQUENCE_STEPS))
     first = made[0][0]
     return Trace(
         **fixed,
@@ -288,6 +294,7 @@ def _sequence(
         next=_stacked([step.state for _, _, step in made]),
         output=_stacked([step.output for _, _, step in made]),
         first=first.state,
+        first_output=first.output,
         first_draws=first.draws,
     )
 
