@@ -12,7 +12,6 @@ from twinenv.wrappers.opponents import (
     RandomOpponent,
     ScriptedOpponent,
     params_with_opponent,
-    uniform_legal,
 )
 from twinenv.wrappers.players import (
     SelfPlay,
@@ -43,6 +42,5 @@ __all__ = [
     "merge_seats",
     "params_with_opponent",
     "split_seats",
-    "uniform_legal",
     "versus",
 ]

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from flax import struct
+
+from twinenv.acting import PolicyAct, uniform_legal
 
 __all__ = [
     "FrozenPolicy",
@@ -20,7 +21,6 @@ __all__ = [
     "ScriptedOpponent",
     "as_opponent",
     "params_with_opponent",
-    "uniform_legal",
     "with_opponent",
 ]
 
@@ -114,21 +114,35 @@ class FrozenPolicy:
         return self.apply, structure, digest.hexdigest()
 
 
+@dataclasses.dataclass(frozen=True)
+class _One:
+    """A function of a batch for a single environment."""
+
+    act: PolicyAct
+
+    def __call__(self, weights: Any, obs: Any, mask: jax.Array, key: jax.Array) -> jax.Array:
+        obs, mask = jax.tree.map(lambda x: x[None], (obs, mask))
+        return self.act(weights, obs, mask, key)[0]
+
+
 def as_opponent(opponent: Any) -> Opponent:
     """An `Opponent` from what `versus` accepts.
 
     Raises:
         TypeError: it is none of them.
     """
-    if opponent == "random":
+    if isinstance(opponent, str) and opponent == "random":
         return RandomOpponent()
+    if PolicyAct.fits(opponent):
+        act, weights = PolicyAct.split(opponent)
+        return FrozenPolicy(_One(act), weights)
     if isinstance(opponent, Opponent) and not isinstance(opponent, type):
         return opponent
     if callable(opponent):
         return ScriptedOpponent(opponent)
     raise TypeError(
         f'opponent is {opponent!r}; accepted are "random", a function (obs, mask, key) -> action, '
-        "or an Opponent such as FrozenPolicy(apply, weights)"
+        "a policy of twinenv.load_policy, or an Opponent such as FrozenPolicy(apply, weights)"
     )
 
 
@@ -159,14 +173,3 @@ def with_opponent(params: Any, weights: Any) -> Any:
 
 def _rebuild(params_class: type, values: dict[str, Any]) -> Any:
     return params_with_opponent(params_class)(**values)
-
-
-def uniform_legal(mask: jax.Array, key: jax.Array) -> jax.Array:
-    """A legal action `int32`, each as likely as the others.
-
-    Args:
-        mask: `bool[..., num_actions]`; leading axes draw independently.
-        key: key.
-    """
-    logits = jnp.where(mask, jnp.float32(0), -jnp.inf)
-    return jax.random.categorical(key, logits).astype(jnp.int32)

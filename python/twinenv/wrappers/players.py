@@ -28,8 +28,8 @@ def versus(env: Environment[Any, Any], opponent: Any = "random", seat: int | str
 
     Args:
         env: a two-player environment, wrapped or not.
-        opponent: "random" (legal actions), a function `(obs, mask, key) -> action`, or an
-            `Opponent` such as `FrozenPolicy(apply, weights)`.
+        opponent: "random" (legal actions), a function `(obs, mask, key) -> action`, a policy of
+            `twinenv.load_policy`, or an `Opponent` such as `FrozenPolicy(apply, weights)`.
         seat: the agent's seat, 0 or 1, or "random" for a new one every episode.
 
     Raises:
