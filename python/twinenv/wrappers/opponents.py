@@ -136,9 +136,10 @@ def as_opponent(opponent: Any) -> Opponent:
     if PolicyAct.fits(opponent):
         act, weights = PolicyAct.split(opponent)
         return FrozenPolicy(_One(act), weights)
-    if isinstance(opponent, Opponent) and not isinstance(opponent, type):
+    is_class = isinstance(opponent, type)
+    if isinstance(opponent, Opponent) and not is_class:
         return opponent
-    if callable(opponent):
+    if callable(opponent) and not is_class:
         return ScriptedOpponent(opponent)
     raise TypeError(
         f'opponent is {opponent!r}; accepted are "random", a function (obs, mask, key) -> action, '

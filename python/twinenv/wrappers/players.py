@@ -69,7 +69,8 @@ class Versus(Wrapper):
         super().__post_init__()
         if self.env.num_players != 2:
             raise TypeError(f"{self.env.name} has one player; versus needs a game of two")
-        if self.seat not in (0, 1, "random"):
+        fixed = isinstance(self.seat, int) and self.seat in (0, 1)
+        if not fixed and self.seat != "random":
             raise ValueError(f'seat is {self.seat!r}; accepted are 0, 1 and "random"')
 
     @property
