@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from twinenv import registry
-from twinenv.verify import l1, l2, l3
+from twinenv.verify import l1, l2, l3, l4
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Budget, Ledger, LevelResult, Setting
 from twinenv.verify.pair import Pair
@@ -17,7 +17,7 @@ from twinenv.verify.sides import FastSideError
 
 __all__ = ["LEVELS", "find_pair", "golden_folder", "run"]
 
-LEVELS: dict[int, ModuleType] = {1: l1, 2: l2, 3: l3}
+LEVELS: dict[int, ModuleType] = {1: l1, 2: l2, 3: l3, 4: l4}
 """The modules of the levels; each has `check(setting, ledger)`."""
 
 
@@ -73,7 +73,7 @@ def run(
             raise ValueError(f"{pair.name} has no configuration {name!r}; it has {known}")
     folder = golden or golden_folder(pair)
     amount = Budget.parse(budget) if isinstance(budget, str) else budget
-    setting = Setting(pair, amount, seed, chosen, folder if folder.is_dir() else None)
+    setting = Setting(pair, amount, seed, chosen, folder)
     ledger = Ledger()
     try:
         LEVELS[level].check(setting, ledger)

@@ -16,11 +16,26 @@ import numpy as np
 
 from twinenv.fields import Field
 
-__all__ = ["Backend", "FastSide", "Pair", "Policy", "Reference", "Rows", "Scenario", "Step"]
+__all__ = [
+    "Backend",
+    "FastSide",
+    "Margin",
+    "Pair",
+    "Policy",
+    "Reference",
+    "Rows",
+    "Scenario",
+    "Step",
+]
 
 Rows = dict[str, np.ndarray]
 Policy = Callable[[np.random.Generator, "Step"], np.ndarray]
 """Actions for every row, given the last step (its output and, where known, its state)."""
+Actor = Callable[[np.ndarray, "np.ndarray | None", int], np.ndarray]
+"""A trained policy: actions from observations, action mask or None, and the number of the step.
+
+The same call always gives the same answer, so that both sides can ask it.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +142,25 @@ class Scenario:
     events: tuple[str, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Margin:
+    """When mean returns count as equal, where draws can't be taped (physics); see level 4.
+
+    Attributes:
+        value: largest difference of mean returns that counts as none, fixed before looking.
+        why: how it was chosen.
+        seeds: policies to train in each direction; they, not episodes, are the units.
+        alpha: level of each one-sided test.
+        power: least chance of seeing equivalence that the test must have had.
+    """
+
+    value: float
+    why: str
+    seeds: int
+    alpha: float = 0.05
+    power: float = 0.8
+
+
 class Pair(abc.ABC):
     """An environment and its references, as `<house>.pair.PAIR`.
 
@@ -143,6 +177,7 @@ class Pair(abc.ABC):
         num_envs: environments in a batch; smaller for a slow reference.
         unjudged: configurations that only level 1 checks, with the reason; a reference that runs
             one judges it all the same.
+        margin: of level 4; None demands equal returns, episode by episode.
     """
 
     name: ClassVar[str]
@@ -156,6 +191,7 @@ class Pair(abc.ABC):
     excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
     num_envs: ClassVar[int] = 1024
     unjudged: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    margin: ClassVar[Margin | None] = None
 
     @abc.abstractmethod
     def fast(self, configuration: str) -> FastSide:
@@ -180,6 +216,19 @@ class Pair(abc.ABC):
     @abc.abstractmethod
     def events(self, state: Rows, actions: np.ndarray, configuration: str) -> Rows:
         """Which rule events the reference meets in a step from `state`: bool rows by event name."""
+
+    def train(self, configuration: str, side: str, seed: int, max_steps: int | None) -> Actor:
+        """A policy for level 4, by default from PPO with the house's preset.
+
+        Args:
+            configuration: name.
+            side: "fast", or the name of the reference to train on.
+            seed: of training.
+            max_steps: environment steps at most; None leaves it to the preset.
+        """
+        from twinenv.verify.training import train_ppo
+
+        return train_ppo(self, configuration, side, seed, max_steps)
 
     @abc.abstractmethod
     def invariants(self) -> Mapping[str, Callable[[Rows, np.ndarray, Step, str], np.ndarray]]:

@@ -5,7 +5,7 @@ import numpy as np
 from twinenv.references import MissingReferenceError
 from twinenv.verify.pair import Step
 
-FAULTS = ("burn", "cap", "rest", "reset")
+FAULTS = ("burn", "cap", "rest", "reset", "weak")
 
 
 class Duel:
@@ -18,7 +18,7 @@ class Duel:
 
     def step(self, action, roll):
         if action == 0:
-            damage = 4 + 2 * self.boost + roll
+            damage = (1 if self.fault == "weak" else 4) + 2 * self.boost + roll
             if self.burned and not (self.fault == "burn" and self.boost >= 2):
                 damage //= 2
             self.hp[1] -= damage
