@@ -39,6 +39,7 @@ def make(env_id: str, **options: Any) -> tuple[Environment, Any]:
         **options: the environment's own options.
 
     Raises:
+        TypeError: the id is no text.
         ValueError: no such id; the message suggests the nearest.
     """
     return spec(env_id)(**options)
@@ -46,6 +47,8 @@ def make(env_id: str, **options: Any) -> tuple[Environment, Any]:
 
 def spec(env_id: str) -> Factory:
     """The factory registered under an id; imports its house if needed."""
+    if not isinstance(env_id, str):
+        raise TypeError(f"id is {env_id!r}; accepted is one of {', '.join(list_ids())}")
     if env_id not in _factories and env_id in _HOUSES:
         importlib.import_module(_HOUSES[env_id])
     if env_id not in _factories:

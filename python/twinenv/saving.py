@@ -35,8 +35,11 @@ def from_bytes(name: str, like: Any, data: bytes) -> Any:
         data: what `to_bytes` returned.
 
     Raises:
+        TypeError: `data` is not of bytes.
         ValueError: the bytes are damaged or do not fit `name` and `like`.
     """
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise TypeError(f"got {type(data).__name__}; accepted are the bytes of save_state")
     header, leaves = _read(data)
     if header != {"format": _FORMAT, "environment": name}:
         raise ValueError(
@@ -44,11 +47,7 @@ def from_bytes(name: str, like: Any, data: bytes) -> Any:
             f"in format {_FORMAT}"
         )
     expected, structure = jax.tree.flatten(like)
-    fits = len(leaves) == len(expected) and all(
-        leaf.dtype == want.dtype and leaf.shape[leaf.ndim - want.ndim :] == want.shape
-        for leaf, want in zip(leaves, expected, strict=True)
-    )
-    if not fits:
+    if not _fits(leaves, expected):
         raise ValueError(
             f"the saved state does not fit this configuration of {name}: saved "
             f"{[f'{leaf.dtype}{list(leaf.shape)}' for leaf in leaves]}, needed "
@@ -56,6 +55,19 @@ def from_bytes(name: str, like: Any, data: bytes) -> Any:
             "make the environment with the options it was saved under"
         )
     return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves])
+
+
+def _fits(leaves: list[np.ndarray], expected: list[Any]) -> bool:
+    """Whether dtypes and shapes are those expected, after batch axes that all leaves share."""
+    if len(leaves) != len(expected):
+        return False
+    batches = set()
+    for leaf, want in zip(leaves, expected, strict=True):
+        batch = leaf.ndim - len(want.shape)
+        if batch < 0 or leaf.dtype != want.dtype or leaf.shape[batch:] != want.shape:
+            return False
+        batches.add(leaf.shape[:batch])
+    return len(batches) <= 1
 
 
 def _read(data: bytes) -> tuple[dict[str, Any], list[np.ndarray]]:

@@ -82,7 +82,6 @@ def small_call(function: F) -> F:
     return _hinted(function, inlineable=False, xla_cpu_small_call=True)
 
 
-@functools.cache
 def cpu_compiler_options() -> dict[str, Any] | None:
     """`compiler_options` for `jax.jit`: 512-bit vectors where this CPU has AVX-512, else None."""
     if not enabled() or not _has_avx512():
@@ -90,6 +89,7 @@ def cpu_compiler_options() -> dict[str, Any] | None:
     return {"xla_cpu_prefer_vector_width": 512}
 
 
+@functools.cache
 def _has_avx512() -> bool:
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as cpuinfo:
         return any("avx512f" in line for line in cpuinfo if line.startswith("flags"))
