@@ -102,7 +102,11 @@ class FastPong(FastSide):
 
     def observe(self, state: Rows) -> np.ndarray:
         """Observations of states."""
-        return np.asarray(self._observe(_load(state, self.env.dtype)))
+        return np.asarray(self._observe(self.env_state(state)))
+
+    def env_state(self, state: Rows) -> EnvState:
+        """The environment's own batched states."""
+        return _load(state, self.env.dtype)
 
     def start(self, first: Step) -> Rows:
         """The reference's own states, or the first serve that its draws tell."""
@@ -117,7 +121,7 @@ class FastPong(FastSide):
         """One step; serve bits in `draws` take the place of the state's own stream."""
         if "serve_bit" in draws:
             state = state | {"rng": _SEED_OF_BIT[draws["serve_bit"]]}
-        loaded = _load(state, self.env.dtype)
+        loaded = self.env_state(state)
         keys = jnp.zeros((len(actions), 2), jnp.uint32)
         obs, after, reward, terminated, _ = self._step(keys, loaded, self._as_action(actions))
         output = {"observation": obs, "reward": reward, "terminated": terminated}
