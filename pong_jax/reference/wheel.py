@@ -8,6 +8,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,11 @@ class WheelPong:
         output = self.buffers.output()
         bits = self._bits.take(np.abs(output["reward"]) == 1)
         return Step({}, output, {"serve_bit": bits})
+
+    @property
+    def raw_step(self) -> Callable[[], None]:
+        """PufferLib's own method: steps all games with the actions in the buffer."""
+        return self._games.step
 
     def load(self, state: Any) -> None:
         """Not possible with the compiled extension."""

@@ -1,0 +1,112 @@
+"""`twinenv bench`: measure a twin against its reference."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from twinenv import registry
+from twinenv.bench.benchmark import Benchmark
+from twinenv.bench.runner import BenchmarkError, run
+
+__all__ = ["main"]
+
+_MOST_LINES, _MOST_COMPILE_S = 25_000, 60.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `twinenv bench ...`: exit status 0, or 2 if a benchmark could not run."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    options = _parser().parse_args(arguments)
+    command = shlex.join(["twinenv", "bench", *arguments])
+    records: list[dict[str, Any]] = []
+    try:
+        for benchmark in _chosen(options):
+            print(f"{benchmark.env} against {benchmark.against}: {benchmark.unit}", file=sys.stderr)
+            record = run(benchmark, rounds=options.rounds, core=options.core)
+            records.append(record | {"command": command})
+    except (BenchmarkError, ValueError) as error:
+        print(f"twinenv bench: {error}", file=sys.stderr)
+        return 2
+    _print(records, Console(width=160 if not sys.stdout.isatty() else None))
+    if options.json:
+        options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "twinenv bench",
+        description="Measure a twin against its reference: CPU time of one pinned core, in turn.",
+    )
+    parser.add_argument("env", metavar="ENV", help="an id such as PongJAX-v0, its package, or ppo")
+    parser.add_argument(
+        "--against", type=lambda text: text.split(","), metavar="NAME,...", help="default: all"
+    )
+    parser.add_argument("--batch", type=int, metavar="N", help="only this number of environments")
+    parser.add_argument("--rounds", type=_positive, default=5, metavar="N", help="default 5")
+    parser.add_argument("--core", type=int, metavar="N", help="core to pin to; default the last")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the records here")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1")
+    return int(text)
+
+
+def _chosen(options: argparse.Namespace) -> list[Benchmark]:
+    found = _benchmarks(options.env)
+    names = sorted({benchmark.against for benchmark in found})
+    for name in options.against or ():
+        if name not in names:
+            raise ValueError(f"{options.env} is measured against {', '.join(names)}; not {name!r}")
+    wanted = [b for b in found if not options.against or b.against in options.against]
+    chosen = [b for b in wanted if options.batch in (None, b.batch)]
+    if not chosen:
+        batches = ", ".join(map(str, sorted({b.batch for b in wanted})))
+        raise ValueError(f"{options.env} is measured with a batch of {batches}")
+    return chosen
+
+
+def _benchmarks(env: str) -> Sequence[Benchmark]:
+    if env == "ppo":
+        module = "twinenv.bench.ppo"
+    else:
+        houses = {registry.house_of(env_id).__name__ for env_id in registry.list_ids()}
+        near = difflib.get_close_matches(env, [*houses, "ppo"], n=1, cutoff=0.7)
+        if env not in houses and env not in registry.list_ids() and near:
+            raise ValueError(f"no environment {env!r}; did you mean {near[0]!r}?")
+        house = env if env in houses else registry.house_of(env).__name__
+        module = f"{house}.bench"
+    return importlib.import_module(module).BENCHMARKS
+
+
+def _print(records: Sequence[dict[str, Any]], console: Console) -> None:
+    table = Table(title="CPU time of one pinned core; median of the ratio (smallest to largest)")
+    for column in ("what", "unit", "batch", "against", "ratio", "target", "rounds", "load"):
+        table.add_column(column, justify="left" if column in ("what", "unit") else "right")
+    for r in records:
+        ratio = f"{r['ratio_median']:.2f} ({r['ratio_min']:.2f} to {r['ratio_max']:.2f})"
+        target = f">= {r['target']:g}" if r["target"] else "-"
+        cells = (r["env"], r["unit"], r["batch"], r["against"], ratio, target)
+        table.add_row(*map(str, (*cells, r["rounds"], r["load_average"])))
+    console.print(table)
+    for r in records:
+        if r["stablehlo_lines"]:
+            console.print(
+                f"{r['unit']}: full step {r['stablehlo_lines']:,} StableHLO lines (at most "
+                f"{_MOST_LINES:,}), compiled in {r['compile_cpu_s']:.1f} CPU-s (at most "
+                f"{_MOST_COMPILE_S:g}), {r['state_bytes']} bytes per environment"
+            )
