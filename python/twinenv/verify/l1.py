@@ -17,7 +17,7 @@ from twinenv.verify.schema import num_rows, take, tile, violations
 from twinenv.verify.shrink import plain_state
 from twinenv.verify.sides import guarded
 
-__all__ = ["Example", "check", "examine", "property_check"]
+__all__ = ["Example", "check", "examine", "properties", "property_check"]
 
 _MAX_STEPS = 48  # of play before a row is looked at
 _ROWS_AN_EXAMPLE = _MAX_STEPS // 2
@@ -94,9 +94,9 @@ def examine(pair: Pair, example: Example, ledger: Ledger) -> None:
             else pair.actions(rng, before, example.configuration)
         )
         step = fast.step(before, actions, draws)
-        properties = _properties(pair, fast, example.configuration)
-        ledger.count(size, properties)
-        for name, holds in properties.items():
+        looks = properties(pair, example.configuration)
+        ledger.count(size, looks)
+        for name, holds in looks.items():
             if not (rows := holds(before, actions, draws, step)).all():
                 case = _Case(before, actions, draws, int(np.argmin(rows)))
                 ledger.add([_told(pair, example, name, case, rows)])
@@ -108,13 +108,16 @@ def property_check(pair: Pair, configuration: str, name: str) -> Property:
     Raises:
         ValueError: the pair has no such property.
     """
-    known = _properties(pair, guarded(pair, configuration), configuration)
+    known = properties(pair, configuration)
     if name not in known:
         raise ValueError(f"{pair.name} has no property {name!r}; it has {', '.join(known)}")
     return known[name]
 
 
-def _properties(pair: Pair, fast: FastSide, configuration: str) -> dict[str, Property]:
+def properties(pair: Pair, configuration: str) -> dict[str, Property]:
+    """Every property of a configuration by name: its schema, invariants and symmetries."""
+    fast = guarded(pair, configuration)
+
     def fits(before: Rows, actions: np.ndarray, draws: Rows, step: Step) -> np.ndarray:
         fits = not violations(pair.schema, {**step.state, **step.output})
         return np.full(len(actions), fits, np.bool_)
@@ -170,7 +173,7 @@ def _told(pair: Pair, example: Example, name: str, case: _Case, holds: np.ndarra
     fast, size = guarded(pair, example.configuration), pair.num_envs
     state, action, draws = case.one()
     actions, drawn = np.repeat(action, size, axis=0), tile(draws, size)
-    look = _properties(pair, fast, example.configuration)[name]
+    look = properties(pair, example.configuration)[name]
 
     def fails(state: Rows) -> bool:
         rows = tile(state, size)

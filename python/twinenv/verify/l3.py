@@ -95,9 +95,19 @@ def check_golden(setting: Setting, ledger: Ledger) -> None:
     ledger.details["golden rows"] = sum(trace.num_rows for trace in traces)
 
 
-def replay_trace(pair: Pair, trace: Trace, ledger: Ledger, level: int = 3) -> None:
-    """Every step of a trace on the fast side, from the recorded state where there is one."""
-    fast, size = guarded(pair, trace.configuration), pair.num_envs
+def replay_trace(
+    pair: Pair, trace: Trace, ledger: Ledger, *, level: int = 3, size: int = 0
+) -> None:
+    """Every step of a trace on the fast side, from the recorded state where there is one.
+
+    Args:
+        pair: the house's pair.
+        trace: what the reference did.
+        ledger: takes rows and divergences.
+        level: that divergences are reported under.
+        size: of the batches; 0 takes the pair's own, for which the fast side is compiled anyway.
+    """
+    fast, size = guarded(pair, trace.configuration), size or pair.num_envs
     if trace.kind == "rows":
         got = padded_step(fast, trace.state, trace.actions, trace.draws, size)
         _judge(pair, trace, trace.after, got, ledger, level=level)

@@ -21,7 +21,7 @@ import numpy as np
 from twinenv.verify.pair import Backend, Pair, Rows, Step
 from twinenv.verify.schema import take
 
-__all__ = ["Trace", "TraceError", "load_traces", "record", "rerecorded", "save_traces"]
+__all__ = ["Trace", "TraceError", "joined", "load_traces", "record", "rerecorded", "save_traces"]
 
 _FORMAT = "twinenv-golden-1"
 _MANIFEST = "MANIFEST.json"
@@ -156,6 +156,15 @@ def rerecorded(pair: Pair, trace: Trace, limit: int) -> tuple[Step, Step]:
     if trace.kind == "sequence":
         kept = Step(_flat(kept.state), _flat(kept.output))
     return kept, Step(_joined([s.state for s in again]), _joined([s.output for s in again]))
+
+
+def joined(traces: list[Trace]) -> list[Trace]:
+    """Rows of the same configuration and source in one trace each; sequences stay as they are."""
+    groups: dict[tuple[str, ...], list[Trace]] = collections.defaultdict(list)
+    for number, trace in enumerate(traces):
+        alone = str(number) if trace.kind == "sequence" else ""
+        groups[trace.configuration, trace.source, alone].append(trace)
+    return [_joined_traces(group) for group in groups.values()]
 
 
 def save_traces(folder: Path, traces: list[Trace]) -> None:
@@ -313,6 +322,16 @@ def _joined_trace(parts: list[dict[str, Any]], fixed: dict[str, Any]) -> Trace:
     actions = np.concatenate([part.pop("actions") for part in parts])
     groups: dict[str, Any] = {group: _joined([part[group] for part in parts]) for group in parts[0]}
     return Trace(**fixed, actions=actions, **groups)
+
+
+def _joined_traces(traces: list[Trace]) -> Trace:
+    if len(traces) == 1:
+        return traces[0]
+    groups: dict[str, Any] = {
+        group: _joined([getattr(trace, group) for trace in traces]) for group in _GROUPS
+    }
+    actions = np.concatenate([trace.actions for trace in traces])
+    return dataclasses.replace(traces[0], actions=actions, **groups)
 
 
 def _joined(parts: list[Rows]) -> Rows:

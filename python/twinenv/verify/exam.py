@@ -1,0 +1,194 @@
+"""What a changed twin is examined with: recorded rows of the reference, and properties.
+
+The reference's answers are recorded once, so that hundreds of faulty twins can be judged without
+it, in batches and without compiling.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from twinenv.references import MissingReferenceError
+from twinenv.verify import contract, l1, l3
+from twinenv.verify.ledger import Ledger
+from twinenv.verify.pair import Pair
+from twinenv.verify.schema import take
+from twinenv.verify.sides import BlindError, guarded
+from twinenv.verify.trace import Trace, joined, load_traces, record, save_traces
+
+__all__ = ["Exam", "prepare"]
+
+_LEVEL = {"interaction": 2, "rollout": 3}
+"""Level by the source of the exam's traces."""
+_BATCH = 1024  # un-jitted, a batch costs the same whatever its size
+
+
+def prepare(pair: Pair, folder: Path, golden: Path | None, seed: int = 0) -> None:
+    """Write the exam's traces into a folder.
+
+    Golden traces are taken where there are any, else the reference records; scenarios need it.
+
+    Raises:
+        MissingReferenceError: there are neither golden traces nor a reference.
+        TraceError: the golden traces are not what was recorded.
+    """
+    traces = load_traces(golden, pair) if golden and golden.is_dir() else _recorded(pair, seed)
+    if any(trace.kind == "rows" for trace in traces):
+        traces = [trace for trace in traces if trace.kind == "rows"]
+    with contextlib.suppress(MissingReferenceError):
+        traces += _scenarios(pair)
+    for place, trace in enumerate(traces):
+        source = "interaction" if trace.source in ("boundary", "scenarios") else "rollout"
+        traces[place] = dataclasses.replace(trace, source=source)
+    save_traces(folder, joined(traces))
+
+
+class Exam:
+    """Asks twins, un-jitted and in batches, the quickest questions first.
+
+    Levels 2 and 3 have one question a configuration each. Level 1 is asked of configurations that
+    no trace judges, and of the quickest one that a trace does.
+
+    Args:
+        folder: what `prepare` wrote.
+        pair: of the unchanged house.
+    """
+
+    def __init__(self, folder: Path, pair: Pair) -> None:
+        traces = load_traces(folder, pair)
+        self._first = next(iter(pair.configurations))
+        self._traces = [trace for _, trace in sorted(self._timed(pair, traces))]
+        judged = list(dict.fromkeys(trace.configuration for trace in self._traces))
+        unjudged = [name for name in pair.configurations if name not in judged]
+        self._configurations = (*judged[:1], *unjudged)
+
+    def examine(
+        self, pair: Pair, *, first: int = 0, every_level: bool = False, deep: bool = False
+    ) -> dict[str, str]:
+        """Who kills a twin: for each level that does, why.
+
+        Args:
+            pair: of the twin to judge.
+            first: level to ask first; 0 goes by speed.
+            every_level: ask the other levels even when one has killed it.
+            deep: compile a survivor, and look at its API contract and indices as well.
+        """
+        killed: dict[str, str] = {}
+        with jax.disable_jit():
+            for level, ask in sorted(self._questions(), key=lambda question: question[0] != first):
+                over = f"L{level}" in killed if every_level else bool(killed)
+                if not over and (why := _answer(ask, pair)):
+                    killed[f"L{level}"] = why
+        if deep and not killed:
+            ledger = Ledger()
+            contract.check(pair, self._first, 0, ledger)
+            if ledger.divergences:
+                killed["L1"] = ledger.divergences[0].line()
+        return killed
+
+    def _questions(self) -> list[_Question]:
+        known = {t.configuration: t for t in self._traces if t.source == "rollout"}
+        asked = [(_LEVEL[t.source], functools.partial(_replayed, trace=t)) for t in self._traces]
+        looks = [
+            functools.partial(_looked_at, configuration=c, trace=known.get(c))
+            for c in self._configurations
+        ]
+        return [*asked, *((1, look) for look in looks)]
+
+    def _timed(self, pair: Pair, traces: list[Trace]) -> Iterator[tuple[tuple[float, int], Trace]]:
+        with jax.disable_jit():
+            for number, trace in enumerate(traces):
+                _replayed(pair, trace)  # compiles every primitive
+                start = time.perf_counter()
+                _replayed(pair, trace)
+                yield (time.perf_counter() - start, number), trace
+
+
+_Question = tuple[int, Callable[[Pair], str]]
+"""Level, and what answers "" or why it kills."""
+
+
+def _answer(ask: Callable[[Pair], str], pair: Pair) -> str:
+    try:
+        return ask(pair)
+    except BlindError:
+        raise
+    except Exception as error:  # of a faulty twin: anything
+        return f"{type(error).__name__}: {error}"
+
+
+def _recorded(pair: Pair, seed: int) -> list[Trace]:
+    """From the references that can load, or else from all."""
+    able = [name for name, r in pair.references.items() if {"load", "dump"} <= r.capabilities]
+    return [
+        trace
+        for name in able or pair.references
+        for configuration in filter(pair.references[name].judges, pair.configurations)
+        for trace in record(pair, name, configuration, seed)
+    ]
+
+
+def _scenarios(pair: Pair) -> Iterator[Trace]:
+    """Each step of each scenario, as the first reference that can load does it."""
+    for name, reference in pair.references.items():
+        if not {"load", "dump"} <= reference.capabilities:
+            continue
+        for scenario in filter(lambda s: reference.judges(s.configuration), pair.scenarios()):
+            backend = reference.open(1, **pair.configurations[scenario.configuration])
+            state = {key: np.asarray(value)[None] for key, value in scenario.state.items()}
+            backend.load(state)
+            for action in scenario.actions:
+                actions = np.asarray(action)[None]
+                step = backend.step(actions)
+                yield Trace(
+                    pair=pair.name,
+                    configuration=scenario.configuration,
+                    reference=name,
+                    version=reference.version,
+                    kind="rows",
+                    source="scenarios",
+                    seed=0,
+                    actions=actions,
+                    state=state,
+                    draws=step.draws,
+                    next=step.state,
+                    output=step.output,
+                )
+                state = step.state
+            backend.close()
+        return
+
+
+def _replayed(pair: Pair, trace: Trace) -> str:
+    """Levels 2 and 3: the recorded steps."""
+    ledger = Ledger()
+    size = max(pair.num_envs, _BATCH)
+    l3.replay_trace(pair, trace, ledger, level=_LEVEL[trace.source], size=size)
+    return ledger.divergences[0].line() if ledger.divergences else ""
+
+
+def _looked_at(pair: Pair, configuration: str, trace: Trace | None) -> str:
+    """Level 1: properties of steps from the twin's own reset, boundary and recorded states."""
+    fast, size = guarded(pair, configuration), pair.num_envs
+    starts = [fast.reset(0, size).state]
+    starts.append(pair.states(np.random.default_rng(0), size, configuration))
+    if trace and trace.state:
+        where = np.linspace(0, len(trace.actions) - 1, size).astype(np.intp)
+        starts.append(take(trace.state, where))
+    for state in starts:
+        rng = np.random.default_rng(0)
+        actions = pair.actions(rng, state, configuration)
+        draws = pair.draws(rng, size, configuration)
+        step = fast.step(state, actions, draws)
+        for name, holds in l1.properties(pair, configuration).items():
+            if not holds(state, actions, draws, step).all():
+                return f"{configuration}: {name} does not hold"
+    return ""

@@ -1,0 +1,211 @@
+"""Judging changed copies of a house, in a process of their own.
+
+The parent copies the house's package, writes down what to change, and reads one line of JSON per
+variant; a variant that hangs or kills the process is recorded as killed by that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Variant", "Verdict", "judge", "work"]
+
+_BASELINE = "the unchanged house"
+_LEAST_SECONDS, _SLOWER = 300.0, 10.0
+_A_PROCESS = 100  # variants judged by one process: each leaves modules and caches behind
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A changed house.
+
+    Attributes:
+        name: for the report.
+        files: new text by path relative to the house's package.
+        first: level that is asked first; 0 goes by speed.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    first: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What became of a variant.
+
+    Attributes:
+        name: the variant's.
+        killed_by: "L1" to "L3", "import", "time" or "process"; empty if it survived.
+        why: by killer.
+    """
+
+    name: str
+    killed_by: tuple[str, ...]
+    why: Mapping[str, str]
+
+
+def judge(house: Path, exam: Path, variants: Sequence[Variant], **how: bool) -> list[Verdict]:
+    """Judge variants one after the other, each from an unchanged copy.
+
+    Args:
+        house: folder of the package.
+        exam: what `exam.prepare` wrote.
+        variants: what to judge.
+        **how: `every_level` and `deep`, as `Exam.examine` has them.
+
+    Raises:
+        RuntimeError: the unchanged house does not pass, or cannot be judged.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.so")
+        shutil.copytree(house.resolve(), root / "house" / house.name, ignore=ignored)
+        verdicts: list[Verdict] = []
+        for start in range(0, len(variants), _A_PROCESS):
+            verdicts += _judged(root, exam, variants[start : start + _A_PROCESS], how)
+        return verdicts
+
+
+def _judged(
+    root: Path, exam: Path, variants: Sequence[Variant], how: Mapping[str, bool]
+) -> Iterator[Verdict]:
+    """Verdicts in order; a process that hangs or dies is replaced after the variant it was at."""
+    left = list(variants)
+    while left:
+        with _process(root, exam, left, how) as (process, results):
+            verdicts = _read(process, results, 1 + len(left))
+            baseline = next(verdicts, None)
+            if baseline and baseline.killed_by:
+                raise RuntimeError(f"{_BASELINE} does not pass its own exam: {dict(baseline.why)}")
+            for verdict in verdicts:
+                yield verdict
+                left.pop(0)
+            ended = process.poll()
+        if not left:
+            return
+        killer = "time" if ended is None else "process"
+        why = "it hangs" if ended is None else f"exit status {ended}: {_tail(root / 'log')}"
+        if baseline is None:
+            raise RuntimeError(f"{_BASELINE} cannot be judged: {why}")
+        yield Verdict(left.pop(0).name, (killer,), {killer: why})
+
+
+@contextlib.contextmanager
+def _process(
+    root: Path, exam: Path, variants: Sequence[Variant], how: Mapping[str, bool]
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    house = next(path.name for path in (root / "house").iterdir())
+    results, job = root / "results.jsonl", root / "job.json"
+    results.write_text("")
+    plan: dict[str, Any] = {
+        "house": house,
+        "root": str(root / "house"),
+        "exam": str(exam),
+        "how": how,
+    }
+    plan |= {"results": str(results), "variants": [dataclasses.asdict(v) for v in variants]}
+    job.write_text(json.dumps(plan, default=dict))
+    environment = {
+        **os.environ,
+        # The copy first, so that it is imported in place of the original.
+        "PYTHONPATH": os.pathsep.join([str(root / "house"), *filter(None, sys.path)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TWINENV_STAGES": "off",
+        "JAX_PLATFORMS": "cpu",
+    }
+    command = [sys.executable, "-c", "from twinenv.verify.variants import work; work()", str(job)]
+    with open(root / "log", "wb") as log:
+        process = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            yield process, results
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _read(process: subprocess.Popen[bytes], results: Path, count: int) -> Iterator[Verdict]:
+    """Verdicts as they are written, until all are there, the process ends, or it takes too long."""
+    longest, last, seen = 0.0, time.monotonic(), 0
+    while seen < count:
+        ended = process.poll() is not None
+        lines = results.read_text().splitlines(keepends=True)
+        for line in lines[seen:]:
+            if line.endswith("\n"):
+                now = time.monotonic()
+                longest, last, seen = max(longest, now - last), now, seen + 1
+                values = json.loads(line)
+                yield Verdict(values["name"], tuple(sorted(values["killed"])), values["killed"])
+        limit = max(_LEAST_SECONDS, _SLOWER * longest)
+        if ended or time.monotonic() - last > limit:
+            return
+        time.sleep(0.02)
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "no output"
+
+
+def work() -> None:
+    """Judge the variants of the job that the command line names; what the child process runs."""
+    import jax
+
+    from twinenv.verify.exam import Exam
+
+    job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    house, root = job["house"], Path(job["root"])
+    jax.config.update("jax_numpy_dtype_promotion", "strict")
+    pair = importlib.import_module(f"{house}.pair").PAIR
+    exam = Exam(Path(job["exam"]), pair)
+    with open(job["results"], "a", buffering=1) as results:
+
+        def tell(name: str, killed: dict[str, str]) -> None:
+            results.write(json.dumps({"name": name, "killed": killed}) + "\n")
+
+        tell(_BASELINE, exam.examine(pair, every_level=True))
+        for variant in job["variants"]:
+            with _changed(root / house, variant["files"]):
+                how = {"first": variant["first"], **job["how"]}
+                tell(variant["name"], _killed(house, exam, how))
+
+
+@contextlib.contextmanager
+def _changed(package: Path, files: Mapping[str, str]) -> Iterator[None]:
+    before = {path: (package / path).read_text() for path in files}
+    try:
+        for path, text in files.items():
+            (package / path).write_text(text)
+        yield
+    finally:
+        for path, text in before.items():
+            (package / path).write_text(text)
+
+
+def _killed(house: str, exam: Any, how: Mapping[str, Any]) -> dict[str, str]:
+    from twinenv.verify.sides import BlindError
+
+    for name in [n for n in sys.modules if n == house or n.startswith(f"{house}.")]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+    try:
+        pair = importlib.import_module(f"{house}.pair").PAIR
+        return exam.examine(pair, **how)
+    except BlindError:
+        raise
+    except Exception as error:  # of a faulty twin that cannot even be imported
+        return {"import": f"{type(error).__name__}: {error}"}
