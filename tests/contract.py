@@ -305,6 +305,7 @@ class Contract:
         assert mask.dtype == jnp.bool_
         assert mask.shape == (STEPS, ENVS, *players, case.env.num_actions)
         assert mask.any(axis=-1).all()
+        assert case.env.masked or mask.all()
         assert not case.record.info["illegal_action"].any()
 
     def test_render(self, case):

@@ -104,6 +104,11 @@ class Environment(abc.ABC, Generic[State, Params]):
         """Shape of the action of one step; `()` for a discrete one."""
         return ()
 
+    @property
+    def masked(self) -> bool:
+        """Whether `action_mask` ever forbids an action."""
+        return type(self).action_mask is not Environment.action_mask
+
     def reset(self, key: jax.Array, params: Params | None = None) -> tuple[Any, State]:
         """Start an episode.
 
@@ -209,7 +214,7 @@ class Environment(abc.ABC, Generic[State, Params]):
         if not self.is_discrete:
             missing = jnp.isnan(action)
             return jnp.where(missing, 0.0, jnp.clip(action, -1.0, 1.0)), jnp.any(missing)
-        if type(self).action_mask is Environment.action_mask:
+        if not self.masked:
             legal = (action >= 0) & (action < self.num_actions)
             return jnp.where(legal, action, 0), ~legal
         return _first_legal(self.action_mask(state, params), action)

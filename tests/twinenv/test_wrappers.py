@@ -381,6 +381,8 @@ def test_wrappers_show_what_is_inside():
     assert env.unwrapped == Corridor(2.0)
     assert env.name == "Corridor-toy"
     assert (env.num_actions, env.num_players, env.is_discrete) == (3, 1, True)
+    assert not env.masked
+    assert EpisodeStatistics(Corridor()).masked
     assert env != EpisodeStatistics(FrameStack(FlattenObservation(LegalActions(Corridor())), 2))
     _, state = env.reset(KEY)
     assert int(state.time) == 0

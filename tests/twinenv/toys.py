@@ -14,6 +14,11 @@ from twinenv import Environment, TwoPlayerEnvironment, fields, spaces
 from twinenv.fields import field
 
 
+def one_of_three(key: jax.Array) -> jax.Array:
+    """0, 1 or 2; compiles faster than `jax.random.randint`."""
+    return (jax.random.bits(key, (), jnp.uint32) % jnp.uint32(3)).astype(jnp.int32)
+
+
 def _check_steps(params: Any) -> None:
     steps = params.max_steps_in_episode
     if not steps >= 1:
@@ -56,7 +61,7 @@ class Corridor(Environment[CorridorState, CorridorParams]):
             raise ValueError(f"slip is {params.slip}; accepted is a probability from 0 to 1")
 
     def initial(self, key: jax.Array, params: CorridorParams) -> tuple[Any, CorridorState]:
-        position = jax.random.randint(key, (), 0, 3, jnp.int32)
+        position = one_of_three(key)
         visited = jnp.arange(6, dtype=jnp.int32) == position
         state = CorridorState(position, visited, jnp.zeros((), jnp.int32))
         return self.get_obs(state, params), state
@@ -136,7 +141,7 @@ class Duel(TwoPlayerEnvironment[DuelState, DuelParams]):
         state = DuelState(
             scores=jnp.zeros((2,), jnp.int32),
             # One of three games begins with a rest, so that episodes differ.
-            resting=jax.random.randint(key, (), 0, 3, jnp.int32) == jnp.arange(2, dtype=jnp.int32),
+            resting=one_of_three(key) == jnp.arange(2, dtype=jnp.int32),
             last=jnp.full((2,), 3, jnp.int32),
             time=jnp.zeros((), jnp.int32),
         )

@@ -28,6 +28,10 @@ class LegalActions(Wrapper):
         if not self.env.is_discrete:
             raise ValueError(f"{self.env.name} has continuous actions; all of them are legal")
 
+    @property
+    def masked(self) -> bool:
+        return False
+
     def action_mask(self, state: Any, params: Any = None) -> jax.Array:
         return jnp.ones_like(self.env.action_mask(self._inner(state), params))
 

@@ -121,6 +121,10 @@ class Wrapper(Environment[Any, Any]):
     def action_shape(self) -> tuple[int, ...]:
         return self.env.action_shape
 
+    @property
+    def masked(self) -> bool:
+        return self.env.masked
+
     def check_params(self, params: Any) -> None:
         self.env.check_params(params)
 
