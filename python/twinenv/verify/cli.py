@@ -11,9 +11,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from twinenv.references import MissingReferenceError
 from twinenv.verify import report
 from twinenv.verify.ledger import Budget, exit_code
 from twinenv.verify.levels import LEVELS, find_pair, golden_folder, run
+from twinenv.verify.pair import Pair
 from twinenv.verify.replay import replay
 from twinenv.verify.trace import record, save_traces
 
@@ -28,11 +30,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands: dict[str, Callable[[list[str]], int]] = {
         "replay": _replay,
         "record": _record,
+        "faults": _faults,
+        "mutate": _mutate,
     }
     command = commands.get(arguments[0] if arguments else "")
     try:
         return command(arguments[1:]) if command else _verify(arguments)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MissingReferenceError) as error:
         print(f"twinenv verify: {error}", file=sys.stderr)
     except Exception:  # of a pair or a reference: whatever it is, nothing was verified
         traceback.print_exc()
@@ -116,6 +120,66 @@ def _record(argv: list[str]) -> int:
     save_traces(folder, traces)
     print(f"{sum(trace.num_rows for trace in traces):,} steps in {len(traces)} files in {folder}")
     return 0
+
+
+def _faults(argv: list[str]) -> int:
+    from twinenv.verify import faults
+
+    parser = _parser(" faults", "Check that the verifier kills the house's planted faults.")
+    _add_env(parser)
+    parser.add_argument(
+        "--faults", type=Path, metavar="DIR", help="of patches; default tests/<house>/faults"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write who killed what here")
+    options = parser.parse_args(argv)
+    pair = find_pair(options.env)
+    graded = faults.run_faults(pair, options.faults, _golden(pair))
+    print(*faults.table(graded), sep="\n")
+    print(f"{graded['killed']} of {graded['total']} planted faults killed")
+    if options.json:
+        report.write_json(options.json, graded)
+    return int(bool(graded["missed"]))
+
+
+def _mutate(argv: list[str]) -> int:
+    from twinenv.verify import mutate
+
+    parser = _parser(" mutate", "Check that the verifier kills mutants of the house's rules.")
+    _add_env(parser)
+    _add_seed(parser)
+    parser.add_argument("--sample", type=int, default=300, metavar="N", help="default 300")
+    parser.add_argument(
+        "--every-level",
+        action="store_true",
+        help="ask every level of every mutant, instead of stopping at the first that kills it",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write who killed what here")
+    options = parser.parse_args(argv)
+    pair = find_pair(options.env)
+    graded = mutate.run_mutants(
+        pair,
+        sample=options.sample,
+        seed=options.seed,
+        golden=_golden(pair),
+        every_level=options.every_level,
+    )
+    for fault in graded["faults"]:
+        if not fault["killed_by"] and not fault["expected"]:
+            print(f"SURVIVED {fault['name']}")
+    for name in graded["contradicted"]:
+        print(f"KILLED, though listed as equivalent: {name}")
+    print(
+        f"{graded['killed']} of {graded['total']} mutants killed ({graded['rate']:.1%}), "
+        f"{graded['equivalent']} equivalent; by {graded['by_level']}"
+    )
+    if options.json:
+        report.write_json(options.json, graded)
+    return int(graded["rate"] < mutate.LEAST_RATE or bool(graded["contradicted"]))
+
+
+def _golden(pair: Pair) -> Path | None:
+    folder = golden_folder(pair)
+    return folder if folder.is_dir() else None
 
 
 def _parser(command: str, description: str) -> argparse.ArgumentParser:

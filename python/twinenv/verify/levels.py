@@ -27,13 +27,13 @@ def find_pair(env: str) -> Pair:
     Raises:
         ValueError: no such environment; the message suggests the nearest id.
     """
-    ids = registry.list_ids()
-    houses = {registry.house_of(env_id).__name__: env_id for env_id in ids}
-    house = env if env in houses else None
-    if house is None and env not in ids and difflib.get_close_matches(env, houses, 1, 0.8):
-        near = difflib.get_close_matches(env, houses, 1, 0.8)[0]
-        raise ValueError(f"no environment {env!r}; did you mean {near!r}?")
-    house = house or registry.house_of(env).__name__
+    houses = {env_id: registry.house_of(env_id).__name__ for env_id in registry.list_ids()}
+    house = houses.get(env, env)
+    if house not in houses.values():
+        known = {name.lower(): name for name in (*houses, *houses.values())}
+        near = difflib.get_close_matches(env.lower(), known, 1, 0.3)
+        hint = f"did you mean {known[near[0]]!r}? " if near else ""
+        raise ValueError(f"no environment {env!r}; {hint}Known are {', '.join(known.values())}")
     return importlib.import_module(f"{house}.pair").PAIR
 
 

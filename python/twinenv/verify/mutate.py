@@ -17,7 +17,10 @@ from twinenv.verify.faults import house_folder
 from twinenv.verify.pair import Pair
 from twinenv.verify.variants import Variant, Verdict, judge
 
-__all__ = ["Mutant", "equivalents_file", "mutants_of", "rule_files", "run_mutants"]
+__all__ = ["LEAST_RATE", "Mutant", "equivalents_file", "mutants_of", "rule_files", "run_mutants"]
+
+LEAST_RATE = 0.95
+"""Part of the non-equivalent mutants that levels 1 to 3 must kill."""
 
 _ROOMS = ("rules", "dynamics", "observation.py", "reward.py")
 # Operators that change no rule (exceptions) or need arguments of their own (variables).

@@ -21,20 +21,27 @@ _OUTPUT = {
 }
 
 
+@functools.cache
+def _compiled(hard):
+    """One compiled step for all the pairs that tests make."""
+
+    def one(hp, boost, burned, action, roll):
+        hp, boost, burned, reward, over = play(hp, boost, burned, action, roll)
+        hp, boost, burned = restart(over, hp, boost, burned)
+        if hard:
+            hp = jnp.where(over, hp - jnp.array([8, 0], jnp.int16), hp)
+        seen = observe(DuelState(hp, boost, burned, jnp.zeros((), jnp.int32)))
+        return hp, boost, burned, seen, reward, over
+
+    return jax.jit(jax.vmap(one))
+
+
 class FastDuel:
     """The rules in JAX; `tamper(before, actions, step)` lets a test spoil what they return."""
 
     def __init__(self, hard, tamper):
         self.hard, self.tamper = hard, tamper
-        self._step = jax.jit(jax.vmap(self._one))
-
-    def _one(self, hp, boost, burned, action, roll):
-        hp, boost, burned, reward, over = play(hp, boost, burned, action, roll)
-        hp, boost, burned = restart(over, hp, boost, burned)
-        if self.hard:
-            hp = jnp.where(over, hp - jnp.array([8, 0], jnp.int16), hp)
-        seen = observe(DuelState(hp, boost, burned, jnp.zeros((), jnp.int32)))
-        return hp, boost, burned, seen, reward, over
+        self._step = _compiled(hard)
 
     def reset(self, seed, num_envs):
         state = {
