@@ -17,7 +17,8 @@ from pong_jax.render import render_frame
 from pong_jax.reward import reward_of
 from pong_jax.state import EnvState
 from twinenv import fields, spaces
-from twinenv.env import Environment
+from twinenv.env import Environment, check_key
+from twinenv.stages import small_call
 
 __all__ = ["Pong", "make"]
 
@@ -73,6 +74,16 @@ class Pong(Environment[EnvState, EnvParams]):
     @property
     def action_shape(self) -> tuple[int, ...]:
         return (1,) if self.continuous else ()
+
+    def step(
+        self, key: jax.Array, state: EnvState, action: Any, params: EnvParams | None = None
+    ) -> tuple[jax.Array, EnvState, jax.Array, jax.Array, dict[str, Any]]:
+        """As `Environment.step`, in one native routine on the CPU."""
+        # The checks come first, where their errors can speak of what was given.
+        params = self.resolve(params)
+        check_key(key)
+        self._check_one_state(state)
+        return _step(self, key, state, self._as_action(action), params)
 
     def initial(self, key: jax.Array, params: EnvParams) -> tuple[jax.Array, EnvState]:
         """A new game whose serves come from a `rand_r` stream seeded by the key."""
@@ -138,6 +149,9 @@ class Pong(Environment[EnvState, EnvParams]):
     def render(self, state: EnvState, params: EnvParams | None = None) -> np.ndarray:
         self._check_state(state)
         return render_frame(state, self.resolve(params))
+
+
+_step = small_call(Environment.step, static_argnums=(0,))
 
 
 def make(

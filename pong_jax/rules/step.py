@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from pong_jax.params import Court
-from pong_jax.rules.ball import Ball, bounce_left, bounce_right, bounce_walls, move, select
+from pong_jax.rules.ball import bounce_left, bounce_right, bounce_walls, move, select
 from pong_jax.rules.paddles import move_opponent, move_player
 from pong_jax.rules.serve import Rally, serve
 from twinenv.stages import stage
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     served: jax.Array
 
 
-def step(
+def step(  # noqa: PLR0913 - all that the rules read
     rally: Rally,
     scores: tuple[jax.Array, jax.Array],
     direction: jax.Array,
@@ -75,12 +75,7 @@ def step(
     """
     shift, spin = court.paddle_speed * direction, court.ball_speed_y_increment * direction
     frames = play(rally, shift, spin, court, frameskip)
-    won, lost = frames.point > 0, frames.point < 0
-    score_l = scores[0] + lost.astype(jnp.int16)
-    score_r = scores[1] + won.astype(jnp.int16)
-    scored = won | lost
-    game_over = scored & (jnp.where(won, score_r, score_l) == jnp.asarray(max_score, jnp.int16))
-    served = scored & ~game_over
+    score_l, score_r, game_over, served = settle(frames.point, *scores, max_score)
     return Outcome(
         rally=select(served, serve(serve_bit, court), frames.rally),
         seen=frames.rally,
@@ -97,12 +92,12 @@ def play(rally: Rally, shift: jax.Array, spin: jax.Array, court: Court, frameski
     """`frameskip` frames, fewer if a point is scored."""
     still = jnp.zeros_like(rally.ball.x)
     frames = Frames(rally, still, jnp.zeros_like(still, jnp.bool_))
-    one = stage(frame)
     if frameskip == 1:
-        return one(frames, shift, spin, court)
-    return jax.lax.fori_loop(0, frameskip, lambda _, f: one(f, shift, spin, court), frames)
+        return frame(frames, shift, spin, court)
+    return jax.lax.fori_loop(0, frameskip, lambda _, f: frame(f, shift, spin, court), frames)
 
 
+@stage
 def frame(frames: Frames, shift: jax.Array, spin: jax.Array, court: Court) -> Frames:
     """One frame of the rally."""
     paddle_yl, paddle_yr, ball = frames.rally
@@ -122,3 +117,16 @@ def commit(frames: Frames, rally: Rally, won: jax.Array, hit: jax.Array, lost: j
     point = jnp.where(running, point, frames.point)
     kept = running & (point == 0)
     return Frames(select(kept, rally, frames.rally), point, frames.bounced | (kept & hit))
+
+
+@stage
+def settle(
+    point: jax.Array, score_l: jax.Array, score_r: jax.Array, max_score: Any
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Both scores after a step, whether the game is over, and if not, whether a round begins."""
+    won, lost = point > 0, point < 0
+    score_l = score_l + lost.astype(jnp.int16)
+    score_r = score_r + won.astype(jnp.int16)
+    scored = won | lost
+    game_over = scored & (jnp.where(won, score_r, score_l) == jnp.asarray(max_score, jnp.int16))
+    return score_l, score_r, game_over, scored & ~game_over

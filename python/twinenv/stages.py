@@ -12,10 +12,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
 
 __all__ = ["cpu_compiler_options", "disabled", "enabled", "small_call", "stage"]
@@ -44,42 +45,76 @@ def disabled() -> Iterator[None]:
         _switch = before
 
 
-def _hinted(function: F, **hints: bool) -> F:
+def stage(function: F, static_argnums: Sequence[int] = ()) -> F:
+    """`function` with its outputs materialised on XLA:CPU.
+
+    Hint a function once, where it is defined: every new function object is compiled anew.
+
+    Args:
+        function: takes and returns arrays and pytrees of them, all positional.
+        static_argnums: positions of arguments that are hashable constants instead.
+    """
+    return _hinted(function, static_argnums, lambda: {"inlineable": False})
+
+
+def small_call(function: F, static_argnums: Sequence[int] = ()) -> F:
+    """`function` compiled into one native routine on XLA:CPU, without a call per operation.
+
+    Only for elementwise code, loops and table gathers: a scatter, a sort or a floating-point
+    reduction inside fails to compile. Multiplications and additions of floats may be contracted, so
+    float results can differ by one unit in the last place; integers never do. The routine runs on
+    one core, however large the batch. Where this XLA does not compile such calls, it is a `stage`.
+
+    Args:
+        function: as for `stage`.
+        static_argnums: as for `stage`.
+    """
+    return _hinted(function, static_argnums, _small_call_hints)
+
+
+def _small_call_hints() -> dict[str, bool]:
+    return {"inlineable": False} | ({"xla_cpu_small_call": True} if _compiles() else {})
+
+
+def _hinted(function: F, static_argnums: Sequence[int], hints: Callable[[], dict[str, bool]]) -> F:
     """`function` whose call, but nothing inside it, carries the hints."""
-    outside = {name: str(value).lower() for name, value in hints.items()}
-    # Functions that are themselves jitted (jnp.where, jnp.clip) would inherit the hints.
-    inside = {name: str(not value).lower() for name, value in hints.items()}
 
     def inner(*args: Any) -> Any:
-        with set_xla_metadata(**inside):
+        # Functions that are themselves jitted (jnp.where, jnp.clip) would inherit the hints.
+        with set_xla_metadata(**{name: str(not on).lower() for name, on in hints().items()}):
             return function(*args)
 
     inner.__name__ = getattr(function, "__name__", "stage")
-    inner = jax.jit(inner)
+    inner = jax.jit(inner, static_argnums=static_argnums)
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
         if not enabled():
             return function(*args)
-        with set_xla_metadata(**outside):
+        with set_xla_metadata(**{name: str(on).lower() for name, on in hints().items()}):
             return inner(*args)
 
     return call  # type: ignore[return-value]
 
 
-def stage(function: F) -> F:
-    """`function` (arrays and pytrees in, positional) with its outputs materialised on XLA:CPU."""
-    return _hinted(function, inlineable=False)
+@functools.cache
+def _compiles() -> bool:
+    """Whether this XLA compiles a small call; the hint is no stable interface."""
 
+    @jax.jit
+    def routine(x: jax.Array) -> jax.Array:
+        y = jax.lax.fori_loop(0, 2, lambda _, y: jnp.where(y > x, y - x, y + x), x)
+        return jnp.stack([x, y])
 
-def small_call(function: F) -> F:
-    """`function` compiled into one native routine on XLA:CPU.
+    def call(x: jax.Array) -> jax.Array:
+        with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
+            return routine(x)
 
-    Only for elementwise code and table gathers: a scatter, a sort or a floating-point reduction
-    inside fails to compile. Multiplications and additions of floats may be contracted, so float
-    results can differ by one unit in the last place; integers never do.
-    """
-    return _hinted(function, inlineable=False, xla_cpu_small_call=True)
+    try:
+        jax.jit(call).lower(jax.ShapeDtypeStruct((16,), jnp.int16)).compile()
+    except (RuntimeError, NotImplementedError, ValueError):
+        return False
+    return True
 
 
 def cpu_compiler_options() -> dict[str, Any] | None:
