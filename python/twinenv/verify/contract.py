@@ -126,15 +126,15 @@ def _same(one: Any, other: Any) -> bool:
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return all(
-        np.shape(a) == np.shape(b)
-        and jnp.result_type(a) == jnp.result_type(b)
+        a.shape == b.shape
+        and a.dtype == b.dtype
         and bool(np.array_equal(a, b, equal_nan=jnp.issubdtype(a.dtype, jnp.floating)))
         for a, b in pairs
     )
 
 
 def _form(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: (np.shape(leaf), str(jnp.result_type(leaf))), tree)
+    return jax.tree.map(lambda leaf: (leaf.shape, str(leaf.dtype)), tree)
 
 
 def _row(tree: Any, row: int) -> Any:

@@ -27,6 +27,10 @@ _LEAST_SECONDS, _SLOWER = 300.0, 10.0
 _A_PROCESS = 100  # variants judged by one process: each leaves modules and caches behind
 
 
+class ForeignError(RuntimeError):
+    """The process would judge another copy of the house than the changed one."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Variant:
     """A changed house.
@@ -126,7 +130,9 @@ def _process(
         "TWINENV_STAGES": "off",
         "JAX_PLATFORMS": "cpu",
     }
-    command = [sys.executable, "-c", "from twinenv.verify.variants import work; work()", str(job)]
+    # -P: without the present folder, which may hold the original.
+    program = "from twinenv.verify.variants import work; work()"
+    command = [sys.executable, "-P", "-c", program, str(job)]
     with open(root / "log", "wb") as log:
         process = subprocess.Popen(
             command, env=environment, stdout=log, stderr=log, start_new_session=True
@@ -167,10 +173,11 @@ def work() -> None:
 
     from twinenv.verify.exam import Exam
 
+    parent = os.getppid()
     job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
     house, root = job["house"], Path(job["root"])
     jax.config.update("jax_numpy_dtype_promotion", "strict")
-    pair = importlib.import_module(f"{house}.pair").PAIR
+    pair = _imported(house, root).PAIR
     exam = Exam(Path(job["exam"]), pair)
     with open(job["results"], "a", buffering=1) as results:
 
@@ -179,9 +186,11 @@ def work() -> None:
 
         tell(_BASELINE, exam.examine(pair, every_level=True))
         for variant in job["variants"]:
+            if os.getppid() != parent:
+                return  # nobody reads any more
             with _changed(root / house, variant["files"]):
                 how = {"first": variant["first"], **job["how"]}
-                tell(variant["name"], _killed(house, exam, how))
+                tell(variant["name"], _killed(house, root, exam, how))
 
 
 @contextlib.contextmanager
@@ -196,16 +205,27 @@ def _changed(package: Path, files: Mapping[str, str]) -> Iterator[None]:
             (package / path).write_text(text)
 
 
-def _killed(house: str, exam: Any, how: Mapping[str, Any]) -> dict[str, str]:
-    from twinenv.verify.sides import BlindError
+def _imported(house: str, root: Path) -> Any:
+    """The house's `pair`, imported anew from the copy.
 
+    Raises:
+        ForeignError: another copy of the house was imported.
+    """
     for name in [n for n in sys.modules if n == house or n.startswith(f"{house}.")]:
         del sys.modules[name]
     importlib.invalidate_caches()
+    module = importlib.import_module(f"{house}.pair")
+    if not Path(str(module.__file__)).is_relative_to(root):
+        raise ForeignError(f"imported {module.__file__} instead of the copy in {root}")
+    return module
+
+
+def _killed(house: str, root: Path, exam: Any, how: Mapping[str, Any]) -> dict[str, str]:
+    from twinenv.verify.sides import BlindError
+
     try:
-        pair = importlib.import_module(f"{house}.pair").PAIR
-        return exam.examine(pair, **how)
-    except BlindError:
+        return exam.examine(_imported(house, root).PAIR, **how)
+    except (BlindError, ForeignError):
         raise
     except Exception as error:  # of a faulty twin that cannot even be imported
         return {"import": f"{type(error).__name__}: {error}"}

@@ -19,7 +19,7 @@ def no_contract(monkeypatch):
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_equal_sides_pass(duel_pair, level):
+def test_equal_sides_pass(duel_pair, no_contract, level):
     result = run(duel_pair(), level, budget=ROWS, configurations=["normal"])
     assert result.rows >= 500
     assert not result.divergences
