@@ -21,7 +21,7 @@ def no_contract(monkeypatch):
 @pytest.mark.parametrize("level", [1, 2, 3])
 def test_equal_sides_pass(duel_pair, no_contract, level):
     result = run(duel_pair(), level, budget=ROWS, configurations=["normal"])
-    assert result.rows >= 500
+    assert result.rows >= 300
     assert not result.divergences
     # Only the golden traces, which the toy has none of, are missing.
     expected = "partial" if level == 3 else "passed"
