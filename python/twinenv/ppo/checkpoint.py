@@ -79,7 +79,7 @@ def restored(like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
             raise CheckpointError(
                 f"it holds {held} for {name}, where this run needs {shape.dtype}{list(shape.shape)}"
             )
-        leaves.append(jax.random.wrap_key_data(leaf) if _is_key(want) else leaf)
+        leaves.append(jax.random.wrap_key_data(jax.numpy.asarray(leaf)) if _is_key(want) else leaf)
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
@@ -175,7 +175,7 @@ def _read_arrays(path: Path) -> Arrays:
 
 
 def _checkpointer() -> Any:
-    import orbax.checkpoint as ocp
+    import orbax.checkpoint as ocp  # type: ignore[import-untyped]
 
     # Its own log is about progress and layouts, of no use to whoever trains.
     logging.getLogger("absl").setLevel(logging.ERROR)
@@ -230,7 +230,7 @@ def _score(path: Path) -> float:
 
 
 def _is_key(leaf: Any) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _first_line(error: BaseException) -> str:

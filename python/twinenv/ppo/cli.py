@@ -15,12 +15,14 @@ from typing import Annotated, Any
 import tyro
 
 from twinenv import registry
+from twinenv.ppo.checkpoint import CheckpointError
 from twinenv.ppo.config import Config, Preset, Target, from_file, replaced
+from twinenv.references import MissingReferenceError
 
 __all__ = ["eval_main", "play_main", "presets_of", "train_main"]
 
-# What is wrong with what the user gave or has; anything else is a fault of ours and shows its trace.
-_USER_ERRORS = (ValueError, TypeError, OSError)
+# What is wrong with what the user gave or has; anything else is our fault and shows its trace.
+_USER_ERRORS = (ValueError, TypeError, OSError, CheckpointError, MissingReferenceError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,14 +123,16 @@ def presets_of(env_id: str) -> Mapping[str, Preset]:
 
 
 def _guarded(command: str, work: Callable[[], int]) -> int:
-    from twinenv.ppo.checkpoint import CheckpointError
-
     try:
         return work()
-    except (*_USER_ERRORS, CheckpointError) as error:
+    except _USER_ERRORS as error:
         print(f"twinenv {command}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print(f"twinenv {command}: stopped; what was saved before remains", file=sys.stderr)
+        return 130
     except SystemExit as leave:
+        # How tyro says that the arguments are wrong, or that it has shown its help.
         return leave.code if isinstance(leave.code, int) else 2
 
 
@@ -258,39 +262,24 @@ def _eval(given: EvalArguments, argv: Sequence[str]) -> int:
     options = labels["env_options"] | _pairs(given.env_option)
     policy = load_policy(given.run, which=given.which, warn=_warn)
     stepper = _stepper(given, options)
-    preset = _preset(given.env, labels["preset"])
-    found = evaluate(
-        policy,
-        stepper,
-        preset.outcomes,
-        episodes=given.episodes,
-        greedy=given.greedy,
-        seed=given.seed,
-    )
-    record = {
-        "env": given.env,
-        "env_options": options,
-        "run": str(given.run),
-        "which": given.which,
-        "backend": given.backend,
-        "greedy": given.greedy,
-        "episodes": given.episodes,
-        "seed": given.seed,
-        "return": dataclasses.asdict(found.mean_return),
-        "length": dataclasses.asdict(found.mean_length),
-        "outcomes": {name: dataclasses.asdict(e) for name, e in found.outcomes.items()},
-        "versions": versions(),
-        "command": shlex.join(["twinenv", "eval", *argv]),
-    }
-    for name, estimate in {
-        "return": record["return"],
-        "length": record["length"],
-        **record["outcomes"],
-    }.items():
-        print(
-            f"{name:20} {estimate['mean']:10.4f}   95 % [{estimate['low']:.4f}, {estimate['high']:.4f}]"
-        )
+    outcomes = _preset(given.env, labels["preset"]).outcomes
+    play: dict[str, Any] = {"episodes": given.episodes, "greedy": given.greedy, "seed": given.seed}
+    found = evaluate(policy, stepper, outcomes, **play)
+    estimates = {"return": found.mean_return, "length": found.mean_length, **found.outcomes}
+    for name, e in estimates.items():
+        print(f"{name:20} {e.mean:10.4f}   95 % [{e.low:.4f}, {e.high:.4f}]")
     if given.json is not None:
+        record = {
+            "env": given.env,
+            "env_options": options,
+            "run": str(given.run),
+            "which": given.which,
+            "backend": given.backend,
+            **play,
+            **{name: dataclasses.asdict(estimate) for name, estimate in estimates.items()},
+            "versions": versions(),
+            "command": shlex.join(["twinenv", "eval", *argv]),
+        }
         given.json.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     return 0
 

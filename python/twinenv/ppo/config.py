@@ -104,8 +104,7 @@ class Config:
 
     def compiled(self) -> Config:
         """This configuration without what does not change the compiled program."""
-        free = {"total_steps": 1, "seed": 0, "checkpoint_seconds": 0.0}
-        return dataclasses.replace(self, **free)
+        return dataclasses.replace(self, total_steps=1, seed=0, checkpoint_seconds=0.0)
 
     @property
     def steps_per_update(self) -> int:
@@ -162,8 +161,8 @@ def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
             hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}"
             raise ValueError(f"unknown option {name!r}; {hint}")
         _check_type(name, value, known[name])
-    tuples = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items()}
-    return dataclasses.replace(config, **tuples)
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in changes.items()}
+    return Config(**(known | values))
 
 
 def _check_type(name: str, value: Any, example: Any) -> None:

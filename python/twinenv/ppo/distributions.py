@@ -55,7 +55,7 @@ class Categorical(NamedTuple):
 
 
 def masked(logits: jax.Array, mask: jax.Array | None) -> Categorical:
-    """The categorical of `logits: float32[..., A]` over the actions that `mask: bool[..., A]` allows.
+    """The categorical of `logits: float32[..., A]` over what `mask: bool[..., A]` allows.
 
     Gradients stay finite: what is masked out does not enter them.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ class JaxEngine:
         host = np.asarray(rows)[:done]
         return state, host.reshape(done, self._config.seeds, host.shape[-1])
 
-    def _seeds(self) -> np.ndarray:
+    def _seeds(self) -> Any:
         first, count = self._config.seed, self._config.seeds
         return np.uint32(first) if count == 1 else np.arange(first, first + count, dtype=np.uint32)
 
@@ -113,13 +114,32 @@ def train(
         ValueError: nothing to resume, or an option that does not fit.
         CheckpointError: no usable checkpoint, or the final one cannot be written.
     """
-    config, task = config or Config(), task or Task()
+    task = task or Task()
+    if resume:
+        if run_dir is None:
+            raise ValueError("resume=True needs the run_dir of the run to go on with")
+        run = _resumable(Run.open(run_dir), config)
+        engine = engine_of(env, params, run.config, task)
+        return run_training(engine, run.config, task, run, resume=True)
+    config = config or Config()
     engine = engine_of(env, params, config, task)
-    run = None
-    if run_dir is not None:
-        run = Run(
-            Path(run_dir), config, engine.spec, {"env": getattr(env, "name", None), **task.labels}
+    if run_dir is None:
+        return run_training(engine, config, task, None)
+    labels = {"env": getattr(env, "name", type(env).__name__), **task.labels}
+    run = Run(Path(run_dir), config, engine.spec, labels)
+    run.create()
+    return run_training(engine, config, task, run)
+
+
+def _resumable(run: Run, config: Config | None) -> Run:
+    """The run, if it was started with this configuration."""
+    if config is not None and config != run.config:
+        then, now = dataclasses.asdict(run.config), dataclasses.asdict(config)
+        different = [
+            f"{name} {then[name]} (not {now[name]})" for name in then if then[name] != now[name]
+        ]
+        raise ValueError(
+            f"{run.path} was started with {', '.join(different)}; a run goes on with the options "
+            "it was started with"
         )
-        if not resume:
-            run.create()
-    return run_training(engine, config, task, run, resume=resume)
+    return run

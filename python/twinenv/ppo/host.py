@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +12,9 @@ from flax import linen as nn
 
 from twinenv.ppo import checkpoint
 from twinenv.ppo.compiling import compiler_options
-from twinenv.ppo.config import Config, Outcome, Target
+from twinenv.ppo.config import Config, Target
 from twinenv.ppo.learn import initial_learner, initial_tally, learn, policy_of
+from twinenv.ppo.networks import Output
 from twinenv.ppo.policy import example_of, network_of
 from twinenv.ppo.program import State, initial_score, row, scored
 from twinenv.ppo.rollout import Rollout, once
@@ -22,6 +22,15 @@ from twinenv.ppo.steppers import Seen, VectorStepper
 from twinenv.ppo.trainer import Task
 
 __all__ = ["HostEngine"]
+
+
+class _Inputs(NamedTuple):
+    """What the policy sees of one step, `[N]` each."""
+
+    obs: Any
+    mask: Any
+    carry: Any
+    reset: np.ndarray
 
 
 class HostEngine:
@@ -52,89 +61,92 @@ class HostEngine:
         self._config, self._task = config, task
         self._target = np.float32(target.value)
         names = tuple(task.outcomes)
-        self._init, self._act, self._values, self._learn = _functions(
-            self.network, config.compiled(), names, target.metric
-        )
-        self._begin(config.seed)
+        self._do = _functions(self.network, config.compiled(), names, target.metric)
 
     def initial(self) -> State:
         """The state before the first update."""
         self._begin(self._config.seed)
-        return self._init(np.uint32(self._config.seed), self._example())
+        return self._do.init(np.uint32(self._config.seed), self._example())
 
     def adopt(self, arrays: checkpoint.Arrays) -> State:
         """The state of a checkpoint; the environments begin anew."""
-        like = jax.eval_shape(self._init, np.uint32(0), self._example())
+        like = jax.eval_shape(self._do.init, np.uint32(0), self._example())
         state = checkpoint.restored(like, arrays)
-        # Not the episodes that the run began with.
+        # A seed that the run has not begun with, or it would see the same episodes again.
         self._begin(self._config.seed + int(state.update))
-        zero = initial_tally(self._config.num_envs)
-        return jax.device_put(state._replace(tally=zero))
+        return jax.device_put(state._replace(tally=initial_tally(self._config.num_envs)))
 
     def compile(self, state: State) -> State:
-        """The same state; compilation happens with the first update."""
+        """The same state: everything is compiled in the first update, and counted there."""
         return state
 
     def advance(self, state: State, most: int) -> tuple[State, np.ndarray]:
         """Up to `most` updates, and the metrics of those done."""
-        rows = []
-        for _ in range(most):
+        rows: list[np.ndarray] = []
+        num_updates = np.int32(self._config.num_updates)
+        while len(rows) < most and not (self._task.stop and int(state.score.reached_at)):
             rollout, counts = self._collect(state)
-            num_updates = np.int32(self._config.num_updates)
-            state, new = self._learn(state, rollout, counts, num_updates, self._target)
+            state, new = self._do.update(state, rollout, counts, num_updates, self._target)
             rows.append(np.asarray(new)[None])
-            if self._task.stop and int(state.score.reached_at):
-                break
         return state, np.stack(rows)
 
     def _begin(self, seed: int) -> None:
-        self._obs, self._mask = self._stepper.reset(seed)
-        self._reset = np.ones(self._config.num_envs, np.bool_)
-        self._carry = self.network.initial_carry(self._config.num_envs)
+        obs, mask = self._stepper.reset(seed)
+        carry = self.network.initial_carry(self._config.num_envs)
+        self._now = _Inputs(obs, mask, carry, np.ones(self._config.num_envs, np.bool_))
 
     def _example(self) -> Any:
         return example_of(self.spec, self.network, self._config.num_envs)
 
-    def _collect(self, state: State) -> tuple[Rollout, Mapping[str, Any]]:
-        start, kept = self._carry, []
-        totals = {name: np.zeros(2, np.float32) for name in self._task.outcomes}
-        for t in range(self._config.num_steps):
-            inputs = (self._obs, self._mask, self._carry, self._reset)
-            action, played, log_prob, value, carry = self._act(state, inputs, np.int32(t))
-            seen = self._stepper.step(np.asarray(played))
-            bootstrap = self._bootstrap(state, seen, carry)
-            kept.append(
-                (
-                    *inputs[:2],
-                    action,
-                    log_prob,
-                    value,
-                    seen.reward,
-                    seen.done,
-                    self._reset,
-                    bootstrap,
-                )
-            )
+    def _collect(self, state: State) -> tuple[Rollout, dict[str, Any]]:
+        policy = (state.learner.params, state.learner.obs_moments)
+        carry, steps = self._now.carry, []
+        counts = {name: np.zeros(2, np.float32) for name in self._task.outcomes}
+        for step in range(self._config.num_steps):
+            now = self._now
+            acted = self._do.act(policy, now, state.key, np.int32(step))
+            seen = self._stepper.step(np.asarray(acted.played))
+            self._now = _Inputs(seen.obs, seen.mask, acted.carry, seen.done)
+            bootstrap = self._bootstrap(policy, seen)
+            sampled = (acted.action, acted.log_prob, acted.value)
+            ended = (seen.reward, seen.done, now.reset, bootstrap)
+            steps.append(jax.tree.map(np.asarray, (now.obs, now.mask, *sampled, *ended)))
             for name, outcome in self._task.outcomes.items():
-                totals[name] += [
-                    np.sum(np.asarray(part), dtype=np.float32) for part in outcome(seen.info)
-                ]
-            self._obs, self._mask, self._carry, self._reset = seen.obs, seen.mask, carry, seen.done
-        last = self._values(state, (self._obs, self._mask, self._carry, self._reset))
-        stacked = jax.tree.map(lambda *leaves: np.stack([np.asarray(l) for l in leaves]), *kept)
-        return Rollout(*stacked, last, start), {n: (t[0], t[1]) for n, t in totals.items()}
+                counts[name] += [np.sum(part, dtype=np.float32) for part in outcome(seen.info)]
+        last = self._do.value(policy, self._now)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *steps)
+        totals = {name: (count[0], count[1]) for name, count in counts.items()}
+        return Rollout._make((*stacked, last, carry)), totals
 
-    def _bootstrap(self, state: State, seen: Seen, carry: Any) -> np.ndarray:
+    def _bootstrap(self, policy: Any, seen: Seen) -> np.ndarray:
+        """Value of the final observations of episodes that were cut short, else 0."""
         if not seen.truncated.any():
             return np.zeros(self._config.num_envs, np.float32)
         going_on = np.zeros(self._config.num_envs, np.bool_)
-        values = self._values(state, (seen.final_obs, self._mask, carry, going_on))
-        return np.where(seen.truncated, np.asarray(values), np.float32(0.0))
+        value = self._do.value(policy, self._now._replace(obs=seen.final_obs, reset=going_on))
+        return np.where(seen.truncated, np.asarray(value), np.float32(0.0))
+
+
+class _Acted(NamedTuple):
+    action: jax.Array
+    played: jax.Array
+    log_prob: jax.Array
+    value: jax.Array
+    carry: Any
+
+
+class _Functions(NamedTuple):
+    init: Any
+    act: Any
+    value: Any
+    update: Any
 
 
 @functools.lru_cache(maxsize=8)
-def _functions(network: nn.Module, config: Config, names: tuple[str, ...], metric: str) -> Any:
-    """The compiled parts: initial state, acting, values, one update."""
+def _functions(
+    network: nn.Module, config: Config, names: tuple[str, ...], metric: str
+) -> _Functions:
+    """The compiled parts of a run."""
 
     def init(seed: jax.Array, example: Any) -> State:
         key, key_net = jax.random.split(jax.random.key(seed))
@@ -142,30 +154,25 @@ def _functions(network: nn.Module, config: Config, names: tuple[str, ...], metri
         tally = initial_tally(config.num_envs)
         return State(learner, None, tally, initial_score(), jnp.zeros((), jnp.int32), key)
 
-    def output_of(state: State, inputs: Any) -> Any:
-        learner = state.learner
-        return once(policy_of(network, learner.params, learner.obs_moments), *inputs)
+    def output_of(policy: Any, now: _Inputs) -> Output:
+        return once(policy_of(network, *policy), now.obs, now.mask, now.carry, now.reset)
 
-    def act(state: State, inputs: Any, step: jax.Array) -> Any:
-        key_act = jax.random.split(state.key, 3)[1]
-        distribution, value, carry = output_of(state, inputs)
-        action = distribution.sample(jax.random.fold_in(key_act, step))
-        played = action
+    def act(policy: Any, now: _Inputs, key: jax.Array, step: jax.Array) -> _Acted:
+        output = output_of(policy, now)
+        distribution = output.distribution
+        key_act = jax.random.fold_in(jax.random.split(key, 3)[1], step)
+        action = played = distribution.sample(key_act)
         if jnp.issubdtype(action.dtype, jnp.floating):
             played = jnp.clip(action, -1.0, 1.0)
-        return action, played, distribution.log_prob(action), value, carry
+        return _Acted(action, played, distribution.log_prob(action), output.value, output.carry)
 
     def update(
         state: State, rollout: Rollout, counts: Any, num_updates: jax.Array, target: jax.Array
     ) -> tuple[State, jax.Array]:
         key, _, key_learn = jax.random.split(state.key, 3)
+        schedule = (key_learn, state.update, num_updates)
         learner, tally, finished, diagnostics = learn(
-            network,
-            config,
-            state.learner,
-            state.tally,
-            rollout,
-            (key_learn, state.update, num_updates),
+            network, config, state.learner, state.tally, rollout, schedule
         )
         counts = finished | {name: counts[name] for name in names}
         score = scored(state.score, counts[metric], target, state.update + 1)
@@ -173,9 +180,9 @@ def _functions(network: nn.Module, config: Config, names: tuple[str, ...], metri
         return state, row(counts, diagnostics)
 
     options = compiler_options(quick=config.quick_compile)
-    return (
+    return _Functions(
         jax.jit(init, compiler_options=compiler_options(quick=True, level=0)),
         jax.jit(act, compiler_options=options),
-        jax.jit(lambda state, inputs: output_of(state, inputs).value, compiler_options=options),
-        jax.jit(update, compiler_options=options),
+        jax.jit(lambda policy, now: output_of(policy, now).value, compiler_options=options),
+        jax.jit(update, donate_argnums=0, compiler_options=options),
     )

@@ -66,7 +66,9 @@ def initial_learner(network: nn.Module, config: Config, example: Any, key: jax.A
     obs_moments = initial_moments(one) if config.normalize_observation else None
     scalar = jnp.zeros((), jnp.float32)
     return_moments = initial_moments(scalar) if config.normalize_reward else None
-    return Learner(params, update.optimizer(config).init(params), obs_moments, return_moments)
+    return Learner(
+        params, update.optimizer(config, params).init(params), obs_moments, return_moments
+    )
 
 
 def initial_tally(num_envs: int) -> Tally:
@@ -148,7 +150,7 @@ def _columns(rollout: Rollout, advantage: jax.Array) -> update.Batch:
     """The rollout with one contiguous row per environment, which shuffling then copies whole."""
     kept = (rollout.obs, rollout.mask, rollout.action, rollout.log_prob, rollout.value)
     columns = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), (*kept, advantage, rollout.reset))
-    return update.Batch(*columns, rollout.carry)
+    return update.Batch._make((*columns, rollout.carry))
 
 
 def _tallied(tally: Tally, rollout: Rollout, gamma: float) -> tuple[Tally, Counts, jax.Array]:

@@ -6,10 +6,12 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+from twinenv.ppo.checkpoint import CheckpointError
 
 __all__ = ["MetricsLog", "draw_curve"]
 
@@ -19,27 +21,49 @@ Table = dict[str, np.ndarray]
 class MetricsLog:
     """Rows of numbers, appended chunk by chunk; in a file if there is a path, else in memory.
 
-    A failed write (such as a full disk) keeps the rows and tries again with the next chunk.
+    A failed write (such as a full disk) keeps the rows for the next attempt.
 
     Args:
         path: the CSV file, or None.
         columns: names of the columns; the first is the update.
-        warn: is told of a failed write.
     """
 
-    def __init__(
-        self, path: Path | None, columns: Sequence[str], warn: Callable[[str], None]
-    ) -> None:
-        self._path, self._columns, self._warn = path, tuple(columns), warn
-        self._chunks: list[np.ndarray] = []
-        self._good = 0
-        if path is not None and path.exists():
-            self._good = path.stat().st_size
+    def __init__(self, path: Path | None, columns: Sequence[str]) -> None:
+        self._path, self._columns = path, tuple(columns)
+        self._waiting: list[np.ndarray] = []
+        self._good = path.stat().st_size if path is not None and path.exists() else 0
 
-    def append(self, rows: np.ndarray) -> bool:
-        """Add rows `float64[k, columns]`; false if they could not be written yet."""
-        self._chunks.append(rows)
-        return self._path is None or self._flush(self._path)
+    def append(self, rows: np.ndarray) -> None:
+        """Add rows `float64[k, columns]`.
+
+        Raises:
+            CheckpointError: they could not be written, and wait.
+        """
+        self._waiting.append(rows)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits.
+
+        Raises:
+            CheckpointError: that failed again.
+        """
+        if self._path is None or not self._waiting:
+            return
+        try:
+            with self._path.open("r+b" if self._path.exists() else "w+b") as file:
+                # After a failed write the file may end in the middle of a line.
+                file.truncate(self._good)
+                file.seek(self._good)
+                if not self._good:
+                    file.write((",".join(self._columns) + "\n").encode())
+                file.write("".join(map(_lines, self._waiting)).encode())
+                file.flush()
+                os.fsync(file.fileno())
+                self._good = file.tell()
+        except OSError as error:
+            raise CheckpointError(f"cannot write {self._path}: {error}") from error
+        self._waiting.clear()
 
     def keep_until(self, update: int) -> None:
         """Drop the rows of later updates, and whatever half a line an interruption left."""
@@ -55,50 +79,32 @@ class MetricsLog:
 
     def table(self) -> Table:
         """All rows, by column: `float64[rows]`, NaN where there was nothing to measure."""
-        if self._path is None:
-            rows = np.concatenate([np.empty((0, len(self._columns))), *self._chunks])
-        else:
-            rows = _read(self._path, self._columns)
+        written = _read(self._path, self._columns) if self._path else []
+        rows = np.concatenate([np.empty((0, len(self._columns))), *written, *self._waiting])
         return {name: rows[:, i] for i, name in enumerate(self._columns)}
-
-    def _flush(self, path: Path) -> bool:
-        try:
-            with path.open("r+b" if path.exists() else "w+b") as file:
-                # After a failed write the file may end in the middle of a line.
-                file.truncate(self._good)
-                file.seek(self._good)
-                if not self._good:
-                    file.write((",".join(self._columns) + "\n").encode())
-                file.write("".join(map(_lines, self._chunks)).encode())
-                file.flush()
-                os.fsync(file.fileno())
-                self._good = file.tell()
-        except OSError as error:
-            self._warn(f"cannot write {path}: {error}; the rows are kept and written later")
-            return False
-        self._chunks.clear()
-        return True
 
 
 def _lines(rows: np.ndarray) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([_cell(float(value)) for value in row] for row in rows)
     return text.getvalue()
 
 
 def _cell(value: float) -> str:
     if math.isnan(value):
         return ""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.9g}"
+    # Nine digits tell every float32 from its neighbours.
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.9g}"
 
 
-def _read(path: Path, columns: Sequence[str]) -> np.ndarray:
+def _read(path: Path, columns: Sequence[str]) -> list[np.ndarray]:
     if not path.exists():
-        return np.empty((0, len(columns)))
+        return []
     with path.open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     cells = [[float(line[name] or "nan") for name in columns] for line in lines]
-    return np.asarray(cells, np.float64).reshape(len(lines), len(columns))
+    return [np.asarray(cells, np.float64).reshape(len(lines), len(columns))]
 
 
 def draw_curve(path: Path, table: Table, metrics: Sequence[str]) -> None:

@@ -26,7 +26,9 @@ from twinenv.ppo.distributions import Distribution, Gaussian, masked
 
 __all__ = ["ACTIVATIONS", "Actions", "MLPPolicy", "Output"]
 
+
 ACTIVATIONS = {"relu": nn.relu, "tanh": nn.tanh, "swish": nn.swish, "gelu": nn.gelu}
+"""Activations by name."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +126,7 @@ class _Heads(nn.Module):
 
 
 def _flat(obs: Any, batch_axes: int) -> jax.Array:
-    """All leaves as one `float32[rows, features]`: matrix products of two axes are the fast ones."""
+    """All leaves as one `float32[rows, features]`: products of two axes are the fast ones."""
     leaves = [leaf.astype(jnp.float32) for leaf in jax.tree.leaves(obs)]
     rows = [leaf.reshape(-1, *leaf.shape[batch_axes:]) for leaf in leaves]
     return jnp.concatenate([leaf.reshape(leaf.shape[0], -1) for leaf in rows], axis=-1)

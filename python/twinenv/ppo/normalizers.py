@@ -17,12 +17,12 @@ class Moments(NamedTuple):
     """Mean and variance of what was seen so far.
 
     Attributes:
-        count: `float32`, how many values.
+        seen: `float32`, how many values.
         mean: pytree of `float32[...]`, shaped as one value.
         var: pytree of `float32[...]`, likewise; 1 before the first value.
     """
 
-    count: jax.Array
+    seen: jax.Array
     mean: Any
     var: Any
 
@@ -41,8 +41,8 @@ def merged(moments: Moments, batch: Any) -> Moments:
     """The moments after `batch`, a pytree of `[T, N, ...]` (Chan's parallel formula)."""
     rows = jax.tree.leaves(batch)[0]
     new = jnp.asarray(rows.shape[0] * rows.shape[1], jnp.float32)
-    count = moments.count + new
-    weight = new / count
+    seen = moments.seen + new
+    weight = new / seen
     batch = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), batch)
     batch_mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=(0, 1)), batch)
     batch_var = jax.tree.map(lambda leaf: jnp.var(leaf, axis=(0, 1)), batch)
@@ -52,7 +52,7 @@ def merged(moments: Moments, batch: Any) -> Moments:
 
     gap = jax.tree.map(jnp.subtract, batch_mean, moments.mean)
     mean = jax.tree.map(lambda old, step: old + weight * step, moments.mean, gap)
-    return Moments(count, mean, jax.tree.map(variance, moments.var, batch_var, gap))
+    return Moments(seen, mean, jax.tree.map(variance, moments.var, batch_var, gap))
 
 
 def standardized(moments: Moments, values: Any) -> Any:

@@ -66,15 +66,18 @@ def write_video(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
 def _write_gif(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
     from PIL import Image
 
-    images = [Image.fromarray(picture).quantize(64) for picture in pictures]
+    # One palette for all: the first picture's; computing one for each takes most of the time.
+    first = Image.fromarray(next(pictures)).quantize(256)
+    plain = Image.Dither.NONE
+    rest = [Image.fromarray(p).quantize(palette=first, dither=plain) for p in pictures]
     duration = round(1000 / fps)
-    images[0].save(path, save_all=True, append_images=images[1:], duration=duration, loop=0)
-    return len(images)
+    first.save(path, save_all=True, append_images=rest, duration=duration, loop=0)
+    return 1 + len(rest)
 
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
     try:
-        import imageio_ffmpeg
+        import imageio_ffmpeg  # type: ignore[import-not-found]
     except ImportError as error:
         raise ValueError(
             f"writing {path} needs the package imageio-ffmpeg; install twinenv[video], or choose "

@@ -13,6 +13,7 @@ import numpy as np
 from flax import linen as nn
 
 from twinenv.ppo import checkpoint
+from twinenv.ppo.compiling import compiler_options
 from twinenv.ppo.config import Config
 from twinenv.ppo.learn import policy_of
 from twinenv.ppo.networks import MLPPolicy
@@ -46,7 +47,7 @@ class Policy:
 
     def initial_carry(self, num_envs: int) -> Any:
         """The memory at the start of an episode; `()` for a policy without memory."""
-        return self.network.initial_carry(num_envs)  # type: ignore[attr-defined]
+        return self.network.initial_carry(num_envs)
 
     def act(
         self, obs: Any, mask: Any = None, key: jax.Array | None = None, *, greedy: bool = False
@@ -118,7 +119,8 @@ def _step_function(network: nn.Module, shape: tuple[int, ...]) -> Any:
             action = jnp.clip(action, -1.0, 1.0).reshape(-1, *shape)
         return action, output.carry
 
-    return jax.jit(step, static_argnames="greedy")
+    options = compiler_options(quick=True)
+    return jax.jit(step, static_argnames="greedy", compiler_options=options)
 
 
 def load_policy(

@@ -47,13 +47,13 @@ class Score(NamedTuple):
 
     Attributes:
         total: `float32`, sum over the block so far.
-        count: `float32`, counts of the block so far.
+        counted: `float32`, counts of the block so far.
         value: `float32`, mean of the last complete block; NaN before the first.
         reached_at: `int32`, the update after which `value` first reached the target; 0 if not yet.
     """
 
     total: jax.Array
-    count: jax.Array
+    counted: jax.Array
     value: jax.Array
     reached_at: jax.Array
 
@@ -106,16 +106,16 @@ def initial_score() -> Score:
 
 
 def scored(
-    score: Score, counted: tuple[jax.Array, jax.Array], target: jax.Array, done: jax.Array
+    score: Score, new: tuple[jax.Array, jax.Array], target: jax.Array, done: jax.Array
 ) -> Score:
-    """The score after an update that counted `(sum, count)`; `done` updates are done by then."""
-    total, count = score.total + counted[0], score.count + counted[1]
-    full = count >= _BLOCK
-    value = jnp.where(full, total / jnp.maximum(count, 1.0), score.value)
+    """The score after an update that added `(sum, count)`; `done` updates are done by then."""
+    total, counted = score.total + new[0], score.counted + new[1]
+    full = counted >= _BLOCK
+    value = jnp.where(full, total / jnp.maximum(counted, 1.0), score.value)
     first = full & (value >= target) & (score.reached_at == 0)
     reached_at = jnp.where(first, done, score.reached_at)
     zero = jnp.zeros_like(total)
-    return Score(jnp.where(full, zero, total), jnp.where(full, zero, count), value, reached_at)
+    return Score(jnp.where(full, zero, total), jnp.where(full, zero, counted), value, reached_at)
 
 
 def row(counts: Counts, diagnostics: Mapping[str, jax.Array]) -> jax.Array:
@@ -147,7 +147,7 @@ def program(
 
     def init(seed: jax.Array, params: Any) -> State:
         key, key_net, key_env = jax.random.split(jax.random.key(seed), 3)
-        carry = network.initial_carry(config.num_envs)  # type: ignore[attr-defined]
+        carry = network.initial_carry(config.num_envs)
         actors = initial_actors(view, params, carry, key_env, config.num_envs)
         mask = jax.vmap(view.mask, in_axes=(0, None))(actors.env_state, params)
         one = jax.tree.map(lambda leaf: leaf[None], (actors.obs, mask, actors.reset))
@@ -156,10 +156,15 @@ def program(
         return State(learner, actors, tally, initial_score(), jnp.zeros((), jnp.int32), key)
 
     def one(state: State, params: Any, num_updates: jax.Array, target: jax.Array) -> Any:
+        actors = state.actors
+        assert actors is not None
         key, key_act, key_learn = jax.random.split(state.key, 3)
         apply = policy_of(network, state.learner.params, state.learner.obs_moments)
-        keys = jax.random.split(key_act, config.num_steps)
-        actors, rollout, counts = collect(view, params, apply, ratios, state.actors, keys)
+        # All keys of the rollout at once: one call of the generator instead of two in every step.
+        key_action, key_env = jax.random.split(key_act)
+        size = (config.num_steps, config.num_envs)
+        keys = jax.random.split(key_action, size[0]), jax.random.split(key_env, size)
+        actors, rollout, counts = collect(view, params, apply, ratios, actors, keys)
         schedule = (key_learn, state.update, num_updates)
         learner, tally, finished, diagnostics = learn(
             network, config, state.learner, state.tally, rollout, schedule

@@ -81,9 +81,17 @@ def collect(
     apply: Apply,
     outcomes: Mapping[str, Outcome],
     actors: Actors,
-    keys: jax.Array,
+    keys: tuple[jax.Array, jax.Array],
 ) -> tuple[Actors, Rollout, Counts]:
     """Act for as many steps as there are keys.
+
+    Args:
+        view: the environment.
+        params: its parameters.
+        apply: the policy.
+        outcomes: ratios to count, by name.
+        actors: where the environments stand.
+        keys: of the actions `[T]` and of the environments `[T, N]`.
 
     Returns:
         Where the environments stand then, what happened, and the outcomes' counts.
@@ -91,18 +99,18 @@ def collect(
     step_env = jax.vmap(view.step, in_axes=(0, 0, 0, None))
     masks = jax.vmap(view.mask, in_axes=(0, None))
 
-    def one(actors: Actors, key: jax.Array) -> tuple[Actors, tuple[Any, ...]]:
-        key_action, key_env = jax.random.split(key)
+    def one(actors: Actors, keys: tuple[jax.Array, jax.Array]) -> tuple[Actors, tuple[Any, ...]]:
+        key_action, keys_env = keys
         # The mask belongs to the state in which the action is chosen.
         mask = masks(actors.env_state, params)
         distribution, value, carry = once(apply, actors.obs, mask, actors.carry, actors.reset)
         action = distribution.sample(key_action)
-        step = step_env(
-            jax.random.split(key_env, action.shape[0]), actors.env_state, action, params
-        )
+        step = step_env(keys_env, actors.env_state, action, params)
         bootstrap = _bootstrap(apply, step, mask, carry)
-        kept = (actors.obs, mask, action, distribution.log_prob(action), value)
-        kept += (step.reward, step.done, actors.reset, bootstrap)
+        kept = (
+            *(actors.obs, mask, action, distribution.log_prob(action), value),
+            *(step.reward, step.done, actors.reset, bootstrap),
+        )
         following = Actors(step.state, step.obs, carry, step.done)
         return following, (kept, count_outcomes(outcomes, step.info))
 
@@ -111,15 +119,15 @@ def collect(
     mask = masks(actors.env_state, params)
     last = once(apply, actors.obs, mask, actors.carry, actors.reset).value
     total = jax.tree.map(lambda count: jnp.sum(count, axis=0), counts)
-    return actors, Rollout(*kept, last, carry), total
+    return actors, Rollout._make((*kept, last, carry)), total
 
 
-def once(apply: Apply, obs: Any, mask: jax.Array | None, carry: Any, reset: jax.Array) -> Output:
+def once(apply: Apply, obs: Any, mask: Any, carry: Any, reset: Any) -> Output:
     """The policy on one step: `obs[N, ...]` in, leading axes `[N]` out."""
-    one = jax.tree.map(lambda leaf: leaf[None], (obs, mask))
-    output = apply(*one, carry, reset[None])
+    one_obs, one_mask = jax.tree.map(lambda leaf: leaf[None], (obs, mask))
+    output = apply(one_obs, one_mask, carry, reset[None])
     first = jax.tree.map(lambda leaf: leaf[0], (output.distribution, output.value))
-    return Output(*first, output.carry)
+    return Output._make((*first, output.carry))
 
 
 def _bootstrap(apply: Apply, step: Step, mask: jax.Array | None, carry: Any) -> jax.Array:
@@ -136,7 +144,9 @@ def _bootstrap(apply: Apply, step: Step, mask: jax.Array | None, carry: Any) -> 
 
 def count_outcomes(outcomes: Mapping[str, Outcome], info: Mapping[str, Any]) -> Counts:
     """What a step's `info` adds to each outcome."""
-    return {
-        name: tuple(jnp.sum(jnp.asarray(part).astype(jnp.float32)) for part in outcome(info))
-        for name, outcome in outcomes.items()
-    }
+
+    def total(part: Any) -> jax.Array:
+        return jnp.sum(jnp.asarray(part).astype(jnp.float32))
+
+    parts = {name: outcome(info) for name, outcome in outcomes.items()}
+    return {name: (total(part), total(among)) for name, (part, among) in parts.items()}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from twinenv.ppo.compiling import compiler_options
 from twinenv.ppo.networks import Actions
 from twinenv.ppo.runs import Spec, leaf_shapes
 from twinenv.ppo.views import View
@@ -74,10 +75,13 @@ class JaxStepper:
             key, key_step = jax.random.split(key)
             keys = jax.random.split(key_step, num_envs)
             seen = jax.vmap(view.step, in_axes=(0, 0, 0, None))(keys, state, action, params)
-            rest = (seen.reward, seen.done, seen.truncated, seen.final_obs, seen.info)
-            return (seen.state, key), Seen(seen.obs, masks(seen.state, params), *rest)
+            ends = (seen.reward, seen.done, seen.truncated, seen.final_obs)
+            mask = masks(seen.state, params)
+            return (seen.state, key), Seen._make((seen.obs, mask, *ends, seen.info))
 
-        self._reset, self._step = jax.jit(reset), jax.jit(step)
+        options = compiler_options(quick=True)
+        self._reset = jax.jit(reset, compiler_options=options)
+        self._step = jax.jit(step, compiler_options=options)
         self._carry: Any = None
 
     def reset(self, seed: int) -> tuple[Any, Any]:
@@ -139,6 +143,7 @@ class VectorStepper:
         space = self._space
         if self.spec.actions.discrete:
             return (action + space.start).astype(space.dtype)
+        action = action.reshape(-1, *space.shape)
         return (space.low + 0.5 * (action + 1.0) * (space.high - space.low)).astype(space.dtype)
 
 

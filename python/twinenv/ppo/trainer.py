@@ -6,13 +6,14 @@ import collections
 import dataclasses
 import math
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import numpy as np
 from flax import linen as nn
 
@@ -25,7 +26,7 @@ from twinenv.ppo.program import CHUNK, State, metric_names
 from twinenv.ppo.runs import Run, Spec, write_json
 from twinenv.ppo.versions import versions
 
-__all__ = ["Engine", "Progress", "Result", "Task", "run_training"]
+__all__ = ["Engine", "Progress", "Reporter", "Result", "Silent", "Task", "run_training"]
 
 _CHUNK_SECONDS = 1.0
 
@@ -59,15 +60,13 @@ class Reporter(Protocol):
 
 
 class Silent:
-    """Tells nobody of progress; warnings go to standard error."""
+    """Tells nobody of progress; messages go to standard error."""
 
     def progress(self, progress: Progress) -> None:
         """Nothing."""
 
     def say(self, message: str) -> None:
-        """Print the message to standard error."""
-        import sys
-
+        """Print the message."""
         print(message, file=sys.stderr)
 
 
@@ -93,7 +92,7 @@ class Task:
 
 
 class Engine(Protocol):
-    """What does the updates: a compiled program, or environments on the host with one."""
+    """What does the updates: a compiled program, or one with environments on the host."""
 
     network: nn.Module
     spec: Spec
@@ -104,11 +103,11 @@ class Engine(Protocol):
     def adopt(self, arrays: checkpoint.Arrays) -> State:
         """The state of a checkpoint."""
 
-    def advance(self, state: State, most: int) -> tuple[State, np.ndarray]:
-        """Up to `most` updates, and the metrics `float32[done, seeds, columns]` of those done."""
-
     def compile(self, state: State) -> State:
         """The same state, with everything compiled."""
+
+    def advance(self, state: State, most: int) -> tuple[State, np.ndarray]:
+        """Up to `most` updates, and the metrics `float32[done, seeds, columns]` of those done."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,16 +142,13 @@ def run_training(
         resume: go on from the folder's newest usable checkpoint.
 
     Raises:
-        CheckpointError: nothing to resume from, or the final checkpoint cannot be written.
+        CheckpointError: nothing to resume from, or the results cannot be written.
     """
     loop = _Loop(engine, config, task, run)
-    started = time.process_time()
-    state = loop.first_state(resume)
-    state = engine.compile(state)
-    loop.compile_cpu_s = time.process_time() - started
     with _signals() as caught:
+        state = loop.begin(resume)
         state = loop.train(state, caught)
-    return loop.finish(state, interrupted=bool(caught))
+        return loop.finish(state, interrupted=bool(caught))
 
 
 class _Loop:
@@ -162,120 +158,123 @@ class _Loop:
         self.engine, self.config, self.task, self.run = engine, config, task, run
         self.names = metric_names(task.outcomes)
         columns = ("update", "steps", "seed", *self.names, "cpu_s")
-        self.log = MetricsLog(run.metrics if run else None, columns, task.reporter.say)
+        self.log = MetricsLog(run.metrics if run else None, columns)
         self.recent: collections.deque[np.ndarray] = collections.deque(maxlen=10)
         self.compile_cpu_s = 0.0
         self.train_cpu_s = 0.0
         self.saved = -1
-        self.failure: CheckpointError | None = None
 
-    def first_state(self, resume: bool) -> State:
-        if not resume or self.run is None:
-            return self.engine.initial()
-        found, arrays = checkpoint.latest(self.run.checkpoints, self.task.reporter.say)
-        self.log.keep_until(found.update)
-        table = self.log.table()
-        self.train_cpu_s = float(table["cpu_s"][-1]) if len(table["cpu_s"]) else 0.0
-        self.saved = found.update
-        return self.engine.adopt(arrays)
+    def begin(self, resume: bool) -> State:
+        """The first state, new or from a checkpoint, with everything compiled."""
+        started = time.process_time()
+        state = self._resumed(self.run) if resume and self.run else self.engine.initial()
+        state = self.engine.compile(state)
+        self.compile_cpu_s = time.process_time() - started
+        return state
 
     def train(self, state: State, caught: list[int]) -> State:
+        """Chunks of about a second, until there is a reason to end."""
         update, most, last_saved = _update(state), 1, time.monotonic()
         while update < self.config.num_updates and not caught and not self._solved(state):
             wall, cpu = time.monotonic(), time.process_time()
             state, rows = self.engine.advance(state, min(most, self.config.num_updates - update))
             seconds = max(time.monotonic() - wall, 1e-9)
             self.train_cpu_s += time.process_time() - cpu
-            self._log(update, rows, seconds)
+            self._note(update, rows, seconds)
             update += len(rows)
             most = max(1, min(CHUNK, round(len(rows) * _CHUNK_SECONDS / seconds)))
             if time.monotonic() - last_saved >= self.config.checkpoint_seconds:
-                self.save(state)
+                self._try_to_save(state)
                 last_saved = time.monotonic()
         return state
 
-    def save(self, state: State) -> None:
-        """Write a checkpoint; a failure is reported, and training goes on."""
-        if self.run is None or self.saved == _update(state):
-            return
-        try:
-            arrays = checkpoint.arrays_of(state)
-            checkpoint.save(self.run.checkpoints, arrays, _update(state), _score(state))
-        except CheckpointError as error:
-            self.failure = error
-            self.task.reporter.say(str(error))
-        else:
-            self.failure, self.saved = None, _update(state)
-
     def finish(self, state: State, *, interrupted: bool) -> Result:
-        self.save(state)
-        table = self.log.table()
+        """Save, sum up, and say how to go on if the run was interrupted."""
         summary = self._summary(state)
         if self.run is not None:
-            self._write_results(self.run, table, summary)
-        if self.failure is not None:
-            raise self.failure
-        if interrupted and self.run is not None:
-            self.task.reporter.say(
-                f"interrupted after update {_update(state)} of {self.config.num_updates}; everything "
-                f"is saved, continue with --resume {self.run.path}"
-            )
-        one = state if self.config.seeds == 1 else _first_seed(state)
-        learner = one.learner
+            self._save(self.run, state)
+            _write_results(self.run, self.log, summary, ("return", *self.task.outcomes))
+            if interrupted:
+                self.task.reporter.say(
+                    f"interrupted after update {_update(state)} of {self.config.num_updates}; "
+                    f"everything is saved, continue with --resume {self.run.path}"
+                )
+        first = state if self.config.seeds == 1 else jax.tree.map(lambda leaf: leaf[0], state)
+        learner = first.learner
         policy = Policy(self.engine.network, learner.params, learner.obs_moments, self.engine.spec)
-        return Result(state, policy, table, summary, interrupted)
+        return Result(state, policy, self.log.table(), summary, interrupted)
+
+    def _resumed(self, run: Run) -> State:
+        found, arrays = checkpoint.latest(run.checkpoints, self.task.reporter.say)
+        try:
+            state = self.engine.adopt(arrays)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"checkpoint {found.path} is of another environment, network or library: {error}"
+            ) from error
+        self.log.keep_until(found.update)
+        table = self.log.table()
+        self.train_cpu_s = float(table["cpu_s"][-1]) if len(table["cpu_s"]) else 0.0
+        rows = np.column_stack([table[name] for name in self.names])
+        self.recent.extend(rows.reshape(-1, self.config.seeds, len(self.names))[-10:])
+        self.saved = found.update
+        return state
+
+    def _try_to_save(self, state: State) -> None:
+        if self.run is not None:
+            try:
+                self._save(self.run, state)
+            except CheckpointError as error:
+                self.task.reporter.say(f"{error}; training goes on, and the next attempt follows")
+
+    def _save(self, run: Run, state: State) -> None:
+        # Metrics first: a checkpoint whose metrics are missing could not be resumed exactly.
+        self.log.flush()
+        if self.saved != _update(state):
+            arrays = checkpoint.arrays_of(state)
+            checkpoint.save(run.checkpoints, arrays, _update(state), _score(state))
+            self.saved = _update(state)
 
     def _solved(self, state: State) -> bool:
         return self.task.stop and bool(np.all(np.asarray(state.score.reached_at) > 0))
 
-    def _log(self, update: int, rows: np.ndarray, seconds: float) -> None:
-        done, seeds, _ = rows.shape
+    def _note(self, update: int, rows: np.ndarray, seconds: float) -> None:
+        """Log the metrics of a chunk that began after `update`, and show progress."""
+        done, seeds, width = rows.shape
         updates = np.repeat(np.arange(update + 1, update + done + 1), seeds)
         which = np.tile(np.arange(seeds) + self.config.seed, done)
+        flat = rows.reshape(done * seeds, width).astype(np.float64)
+        steps = updates * self.config.steps_per_update
         cpu = np.full(done * seeds, self.train_cpu_s)
-        table = np.column_stack(
-            [
-                updates,
-                updates * self.config.steps_per_update,
-                which,
-                rows.reshape(done * seeds, -1).astype(np.float64),
-                cpu,
-            ]
-        )
-        self.log.append(table)
+        try:
+            self.log.append(np.column_stack([updates, steps, which, flat, cpu]))
+        except CheckpointError as error:
+            self.task.reporter.say(f"{error}; the rows are kept, and the next attempt follows")
         self.recent.extend(rows)
-        steps = done * seeds * self.config.steps_per_update
-        values = dict(zip(self.names, _mean(rows[-1]), strict=True))
-        if math.isnan(values["return"]):
+        values = dict(zip(self.names, _mean(rows[-1]), strict=True)) if done else {}
+        if math.isnan(values.get("return", 0.0)):
             values["return"] = self._recent_return()
+        per_second = done * seeds * self.config.steps_per_update / seconds
         update += done
-        self.task.reporter.progress(
-            Progress(
-                update,
-                self.config.num_updates,
-                update * self.config.steps_per_update,
-                steps / seconds,
-                values,
-            )
-        )
+        at = update, self.config.num_updates, update * self.config.steps_per_update
+        self.task.reporter.progress(Progress(*at, per_second, values))
 
     def _recent_return(self) -> float:
         """Mean return of the episodes that ended in the last updates; NaN if none did."""
         rows = np.concatenate([*self.recent, np.empty((0, len(self.names)))]).astype(np.float64)
         episodes, returns = rows[:, 0], rows[:, 1]
         total = float(episodes.sum())
-        return (
-            float(np.where(episodes > 0, episodes * returns, 0.0).sum() / total)
-            if total
-            else math.nan
-        )
+        earned = float(np.where(episodes > 0, episodes * returns, 0.0).sum())
+        return earned / total if total else math.nan
 
     def _summary(self, state: State) -> dict[str, Any]:
         reached = np.asarray(state.score.reached_at).reshape(-1)
         steps = int(reached.max()) * self.config.steps_per_update if reached.all() else None
         final = self._recent_return()
+        size = sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(state.learner.params))
         return {
-            **{name: self.task.labels.get(name) for name in ("env", "preset")},
+            "env": self.task.labels.get("env"),
+            "preset": self.task.labels.get("preset"),
             "seed": self.config.seed,
             "seeds": self.config.seeds,
             "steps": _update(state) * self.config.steps_per_update,
@@ -285,18 +284,23 @@ class _Loop:
             "target_reached_at_step": steps,
             "train_cpu_s": round(self.train_cpu_s, 3),
             "compile_cpu_s": round(self.compile_cpu_s, 3),
-            "params": _size(state.learner.params) // self.config.seeds,
+            "params": size // self.config.seeds,
             "versions": versions(),
             "command": self.task.labels.get("command"),
         }
 
-    def _write_results(self, run: Run, table: Mapping[str, np.ndarray], summary: Any) -> None:
-        drawn = ["return", *self.task.outcomes]
-        try:
-            write_json(run.summary, summary)
-            draw_curve(run.curve, dict(table), drawn)
-        except OSError as error:
-            self.task.reporter.say(f"cannot write the results of {run.path}: {error}")
+
+def _write_results(
+    run: Run, log: MetricsLog, summary: Mapping[str, Any], metrics: tuple[str, ...]
+) -> None:
+    try:
+        write_json(run.summary, summary)
+        draw_curve(run.curve, log.table(), metrics)
+    except OSError as error:
+        raise CheckpointError(
+            f"cannot write the results of {run.path}: {error}; the last checkpoint holds the whole "
+            f"run, make room and continue with --resume {run.path}"
+        ) from error
 
 
 @contextmanager
@@ -324,19 +328,10 @@ def _update(state: State) -> int:
 
 
 def _score(state: State) -> float:
-    return float(np.mean(np.asarray(state.score.value)))
-
-
-def _first_seed(state: State) -> State:
-    import jax
-
-    return jax.tree.map(lambda leaf: leaf[0], state)
-
-
-def _size(params: Any) -> int:
-    import jax
-
-    return sum(int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(params))
+    """The target metric, mean over the seeds that have one; NaN if none has."""
+    values = np.asarray(state.score.value, np.float64).reshape(-1)
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _mean(values: np.ndarray) -> list[float]:

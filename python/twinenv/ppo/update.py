@@ -15,6 +15,9 @@ from twinenv.ppo.rollout import Apply
 __all__ = ["Batch", "Losses", "epochs", "learning_rate", "loss", "micro_columns", "optimizer"]
 
 
+_FLAT = 1_000_000
+
+
 class Batch(NamedTuple):
     """What the loss needs, columns first: `N` environments of `T` steps.
 
@@ -81,12 +84,15 @@ def _value_loss(value: jax.Array, old: jax.Array, target: jax.Array, config: Con
     return 0.5 * jnp.mean(error)
 
 
-def optimizer(config: Config) -> optax.GradientTransformation:
+def optimizer(config: Config, params: Any) -> optax.GradientTransformation:
     """Clipping by global norm, then Adam, without the learning rate."""
-    return optax.chain(
+    rule = optax.chain(
         optax.clip_by_global_norm(config.max_grad_norm),
         optax.scale_by_adam(eps=config.adam_eps),
     )
+    # Few parameters go into one vector: fewer kernels to compile and to start.
+    size = sum(leaf.size for leaf in jax.tree.leaves(params))
+    return optax.flatten(rule) if size <= _FLAT else rule
 
 
 def learning_rate(config: Config, update: jax.Array, num_updates: jax.Array) -> jax.Array:
@@ -143,7 +149,7 @@ def epochs(
         params, opt_state = learned
         grads, losses = gradient(apply, params, batch, rows, config)
         norm = optax.tree.norm(grads)
-        updates, opt_state = optimizer(config).update(grads, opt_state)
+        updates, opt_state = optimizer(config, params).update(grads, opt_state)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
         return (params, opt_state), (losses, norm)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -44,6 +45,7 @@ class View:
         env: the environment.
         actions: what its actions are.
         masked: it says which actions are legal.
+        foreign: it is not one of ours.
         low: least value of each component of a continuous action; () means -1.
         high: greatest value; () means 1.
     """
@@ -51,12 +53,14 @@ class View:
     env: Any
     actions: Actions
     masked: bool = False
+    foreign: bool = False
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
     def reset(self, key: jax.Array, params: Any) -> tuple[Any, Any]:
         """Observation and state of a new episode."""
-        return self.env.reset(key, params)
+        with jax.numpy_dtype_promotion("standard") if self.foreign else nullcontext():
+            return self.env.reset(key, params)
 
     def mask(self, state: Any, params: Any) -> jax.Array | None:
         """`bool[A]` of the actions that are legal in `state`, or None if all always are."""
@@ -64,7 +68,9 @@ class View:
 
     def step(self, key: jax.Array, state: Any, action: jax.Array, params: Any) -> Step:
         """One step; a continuous action is clipped to [-1, 1] and scaled to the limits."""
-        values = self.env.step(key, state, self._scaled(action), params)
+        # gymnax's own arithmetic relies on implicit promotion.
+        with jax.numpy_dtype_promotion("standard") if self.foreign else nullcontext():
+            values = self.env.step(key, state, self._scaled(action), params)
         obs, state, reward, *ends, info = values
         done = ends[0] if len(ends) == 1 else ends[0] | ends[1]
         reward = jnp.asarray(reward).astype(jnp.float32)
@@ -73,7 +79,7 @@ class View:
     def _scaled(self, action: jax.Array) -> jax.Array:
         if self.actions.discrete:
             return action
-        action = jnp.clip(action, -1.0, 1.0)
+        action = jnp.clip(action, -1.0, 1.0).reshape(self.actions.shape)
         if not self.low:
             return action
         low, high = (
@@ -109,7 +115,7 @@ def _view_of_gymnax(env: Any, params: Any) -> View:
 
     space = env.action_space(params)
     if hasattr(space, "n"):
-        return _checked(View(env, Actions(True, int(space.n))), params)
+        return _checked(View(env, Actions(True, int(space.n)), foreign=True), params)
     shape = tuple(space.shape)
     low, high = (
         tuple(np.broadcast_to(np.asarray(limit, np.float32), shape).reshape(-1).tolist())
@@ -117,7 +123,9 @@ def _view_of_gymnax(env: Any, params: Any) -> View:
     )
     if not np.all(np.isfinite(low + high)):
         raise TypeError(f"{env.name} has unbounded actions; rescale them to finite limits first")
-    return _checked(View(env, Actions(False, len(low), shape), False, low, high), params)
+    return _checked(
+        View(env, Actions(False, len(low), shape), foreign=True, low=low, high=high), params
+    )
 
 
 def _checked(view: View, params: Any) -> View:
