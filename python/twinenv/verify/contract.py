@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -36,9 +36,13 @@ class Play:
         actions: actions of each step.
         results: what `jit(vmap(env.step))` returned.
         first: what `reset` returned.
+        boundary: batched states to step from once.
+        further: what `step` returned from these.
     """
 
-    def __init__(self, env: Environment[Any, Any], params: Any, seed: int) -> None:
+    def __init__(
+        self, env: Environment[Any, Any], params: Any, seed: int, boundary: Sequence[Any] = ()
+    ) -> None:
         self.env = env
         self.params = params.replace(max_steps_in_episode=_LIMIT)
         self.step = jax.jit(jax.vmap(functools.partial(_step, env, self.params)))
@@ -54,6 +58,9 @@ class Play:
             self.actions.append(_actions(env, seed + number))
             self.results.append(self.step(keys[number], state, self.actions[-1]))
             state = self.results[-1][1]
+        self.boundary = list(boundary)
+        moves = zip(self.keys, self.boundary, self.actions, strict=False)
+        self.further = [self.step(*move) for move in moves]
 
     def each(self) -> Iterator[tuple[Any, ...]]:
         """State before, action, and what `step` returned, of each step."""
@@ -68,7 +75,7 @@ def check(pair: Pair, configuration: str, seed: int, ledger: Ledger) -> None:
     place = {"configuration": configuration, "seed": seed}
     try:
         env, params = registry.make(pair.env_id, **pair.configurations[configuration])
-        play = Play(env, params, seed)
+        play = Play(env, params, seed, _boundary_states(pair, configuration, ledger))
     except Exception as error:
         message = f"playing raised {type(error).__name__}: {error}"
         ledger.add([Divergence.said(pair.name, 1, "contract", message, kind="error", **place)])
@@ -81,7 +88,7 @@ def check(pair: Pair, configuration: str, seed: int, ledger: Ledger) -> None:
         ledger.count(2 * _LIMIT * _ENVS, (name,))
         if message:
             ledger.add([Divergence.said(pair.name, 1, f"contract: {name}", message, **place)])
-    if message := _checked(play, pair, configuration, ledger):
+    if message := _checked(play, ledger):
         ledger.add([Divergence.said(pair.name, 1, "index and NaN checks", message, **place)])
 
 
@@ -99,24 +106,27 @@ def _actions(env: Environment[Any, Any], seed: int) -> jax.Array:
     return jnp.asarray(np.where(rng.random(shape) < 0.1, wild, actions), jnp.int32)
 
 
-def _checked(play: Play, pair: Pair, configuration: str, ledger: Ledger) -> str:
+def _boundary_states(pair: Pair, configuration: str, ledger: Ledger) -> list[Any]:
+    """The pair's boundary states as the environment's own, one batch for each step of a play."""
+    env_state = getattr(guarded(pair, configuration), "env_state", None)
+    if env_state is None:
+        ledger.skip("contract from boundary states: the fast side has no `env_state`")
+        return []
+    rng = np.random.default_rng(0)
+    return [env_state(pair.states(rng, _ENVS, configuration)) for _ in range(2 * _LIMIT)]
+
+
+def _checked(play: Play, ledger: Ledger) -> str:
     """What checkify has to say of own play and of boundary states, "" if nothing."""
     step = jax.vmap(functools.partial(_step, play.env, play.params))
     # vmap inside: rules for whole batches are not those of checkify.
     checked = jax.jit(checkify.checkify(step, errors=checkify.index_checks | checkify.nan_checks))
-    states = list(play.states)
-    env_state = getattr(guarded(pair, configuration), "env_state", None)
-    if env_state is None:
-        ledger.skip("index checks of boundary states: the fast side has no `env_state`")
-    else:
-        rng = np.random.default_rng(0)
-        states += [env_state(pair.states(rng, _ENVS, configuration)) for _ in range(8)]
-    for number, state in enumerate(states):
-        index = number % len(play.keys)
-        error, _ = checked(play.keys[index], state, play.actions[index])
-        if message := error.get():
-            return message.splitlines()[0]
-    ledger.count(len(states) * _ENVS, ("index checks",))
+    for states in (play.states, play.boundary):
+        for keys, state, actions in zip(play.keys, states, play.actions, strict=False):
+            error, _ = checked(keys, state, actions)
+            if message := error.get():
+                return message.splitlines()[0]
+            ledger.count(_ENVS, ("index checks",))
     return ""
 
 
@@ -142,7 +152,8 @@ def _row(tree: Any, row: int) -> Any:
 
 
 def _spaces_contain(play: Play) -> bool:
-    env, params, results = play.env, play.params, [play.first, *play.results]
+    env, params = play.env, play.params
+    results = [play.first, *play.results, *play.further]
     for place, space in enumerate((env.observation_space(params), env.state_space(params))):
         values = jax.tree.map(lambda *x: np.concatenate(x), *(result[place] for result in results))
         if not bool(jnp.all(jax.jit(jax.vmap(space.contains))(values))):

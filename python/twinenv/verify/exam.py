@@ -41,8 +41,6 @@ def prepare(pair: Pair, folder: Path, golden: Path | None, seed: int = 0) -> Non
         TraceError: the golden traces are not what was recorded.
     """
     traces = load_traces(golden, pair) if golden and golden.is_dir() else _recorded(pair, seed)
-    if any(trace.kind == "rows" for trace in traces):
-        traces = [trace for trace in traces if trace.kind == "rows"]
     with contextlib.suppress(MissingReferenceError):
         traces += _scenarios(pair)
     for place, trace in enumerate(traces):
@@ -55,7 +53,8 @@ class Exam:
     """Asks twins, un-jitted and in batches, the quickest questions first.
 
     Levels 2 and 3 have one question a configuration each. Level 1 is asked of configurations that
-    no trace judges, and of the quickest one that a trace does.
+    no trace judges, and of the quickest one that a trace does. A survivor may be compiled, for the
+    first configuration's API contract and its recorded sequences, which take many steps each.
 
     Args:
         folder: what `prepare` wrote.
@@ -65,7 +64,11 @@ class Exam:
     def __init__(self, folder: Path, pair: Pair) -> None:
         traces = load_traces(folder, pair)
         self._first = next(iter(pair.configurations))
-        self._traces = [trace for _, trace in sorted(self._timed(pair, traces))]
+        rows = [trace for trace in traces if trace.kind == "rows"]
+        sequences = [trace for trace in traces if trace.kind != "rows"]
+        self._sequences = [trace for trace in sequences if trace.configuration == self._first]
+        timed = sorted(self._timed(pair, rows or sequences), key=lambda pair: pair[0])
+        self._traces = [trace for _, trace in timed]
         judged = list(dict.fromkeys(trace.configuration for trace in self._traces))
         unjudged = [name for name in pair.configurations if name not in judged]
         self._configurations = (*judged[:1], *unjudged)
@@ -88,10 +91,11 @@ class Exam:
                 if not over and (why := _answer(ask, pair)):
                     killed[f"L{level}"] = why
         if deep and not killed:
-            ledger = Ledger()
-            contract.check(pair, self._first, 0, ledger)
-            if ledger.divergences:
-                killed["L1"] = ledger.divergences[0].line()
+            deeper = [(1, functools.partial(_contract, configuration=self._first))]
+            deeper += [(3, functools.partial(_replayed, trace=t, size=0)) for t in self._sequences]
+            for level, ask in deeper:
+                if not killed and (why := _answer(ask, pair)):
+                    killed[f"L{level}"] = why
         return killed
 
     def _questions(self) -> list[_Question]:
@@ -103,13 +107,13 @@ class Exam:
         ]
         return [*asked, *((1, look) for look in looks)]
 
-    def _timed(self, pair: Pair, traces: list[Trace]) -> Iterator[tuple[tuple[float, int], Trace]]:
+    def _timed(self, pair: Pair, traces: list[Trace]) -> Iterator[tuple[float, Trace]]:
         with jax.disable_jit():
-            for number, trace in enumerate(traces):
+            for trace in traces:
                 _replayed(pair, trace)  # compiles every primitive
                 start = time.perf_counter()
                 _replayed(pair, trace)
-                yield (time.perf_counter() - start, number), trace
+                yield time.perf_counter() - start, trace
 
 
 _Question = tuple[int, Callable[[Pair], str]]
@@ -167,10 +171,15 @@ def _scenarios(pair: Pair) -> Iterator[Trace]:
         return
 
 
-def _replayed(pair: Pair, trace: Trace) -> str:
+def _contract(pair: Pair, configuration: str) -> str:
+    ledger = Ledger()
+    contract.check(pair, configuration, 0, ledger)
+    return ledger.divergences[0].line() if ledger.divergences else ""
+
+
+def _replayed(pair: Pair, trace: Trace, size: int = _BATCH) -> str:
     """Levels 2 and 3: the recorded steps."""
     ledger = Ledger()
-    size = max(pair.num_envs, _BATCH)
     l3.replay_trace(pair, trace, ledger, level=_LEVEL[trace.source], size=size)
     return ledger.divergences[0].line() if ledger.divergences else ""
 

@@ -20,8 +20,15 @@ def duel(houses):
 
 
 @pytest.fixture(scope="module")
-def play(duel):
-    return Play(*duel, seed=0)
+def boundary(houses):
+    from toy_jax.pair import DuelPair
+
+    return contract._boundary_states(DuelPair(), "normal", Ledger())
+
+
+@pytest.fixture(scope="module")
+def play(duel, boundary):
+    return Play(*duel, 0, boundary)
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -106,6 +113,13 @@ def test_an_empty_mask_is_found(play):
     assert not FACTS["some action is legal"](other)
 
 
+def test_spaces_must_contain_what_boundary_states_lead_to(play):
+    other = copy.copy(play)
+    other.further = [obs_outside(*play.further[0])]
+    assert len(play.further) == len(play.results)
+    assert not FACTS["spaces contain what reset and step return"](other)
+
+
 def test_every_fact_has_a_spoilt_play():
     assert {name for name, _, _ in SPOILT} | {"some action is legal"} == set(FACTS)
 
@@ -125,22 +139,24 @@ class OffTheTable:
         return obs, state, reward + table[state.boost + 1], done, info
 
 
-def test_indices_past_the_end_are_found(duel_pair, duel, play):
-    pair, ledger = duel_pair(), Ledger()
-    assert contract._checked(play, pair, "normal", ledger) == ""
-    assert not ledger.skipped
+def test_indices_past_the_end_are_found(duel, play):
+    ledger = Ledger()
+    assert contract._checked(play, ledger) == ""
+    assert ledger.rows == 64 * (len(play.states) + len(play.boundary))
     other = copy.copy(play)
     other.env = OffTheTable(duel[0])
-    assert "out-of-bounds indexing" in contract._checked(other, pair, "normal", ledger)
+    # Play has not come to three charges; the boundary states have.
+    other.states = play.states[:1]
+    assert "out-of-bounds indexing" in contract._checked(other, Ledger())
 
 
-def test_boundary_states_need_a_way_into_the_environment(duel_pair, play, monkeypatch):
+def test_boundary_states_need_a_way_into_the_environment(duel_pair, monkeypatch):
     from toy_jax.pair import FastDuel
 
     monkeypatch.delattr(FastDuel, "env_state")
     ledger = Ledger()
-    assert contract._checked(play, duel_pair(), "normal", ledger) == ""
-    assert ledger.skipped == ["index checks of boundary states: the fast side has no `env_state`"]
+    assert contract._boundary_states(duel_pair(), "normal", ledger) == []
+    assert ledger.skipped == ["contract from boundary states: the fast side has no `env_state`"]
 
 
 def test_an_environment_that_cannot_be_played_is_a_divergence(duel_pair, monkeypatch):
@@ -160,6 +176,7 @@ def test_what_does_not_hold_is_told(duel_pair, monkeypatch):
     monkeypatch.setattr(contract, "FACTS", {"fine": lambda play: True, "bad": raises})
     monkeypatch.setattr(contract, "_checked", lambda *_: "index 7")
     monkeypatch.setattr(contract, "Play", lambda *_: None)
+    monkeypatch.setattr(contract, "_boundary_states", lambda *_: [])
     ledger = Ledger()
     contract.check(duel_pair(), "normal", 3, ledger)
     assert [(d.check, d.message) for d in ledger.divergences] == [
