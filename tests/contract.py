@@ -287,11 +287,13 @@ class Contract:
         def one(state, key, noise):
             action = choose(env, env.action_mask(state, params), noise)
             obs, state, _, terminated, info = env.step_env(key, state, action, params)
-            return state, obs, terminated, info
+            return state, obs, terminated, info, env.action_mask(state, params)
 
-        state, over = case.start[1], False
-        for t, key in enumerate(jax.random.split(jax.random.key(1), 2 * STEPS)):
-            state, obs, terminated, info = one(state, key, noise_for(env, 2 * STEPS)[t])
+        state, noise, over = case.start[1], noise_for(env, STEPS), False
+        for t, key in enumerate(jax.random.split(jax.random.key(1), STEPS)):
+            state, obs, terminated, info, mask = one(state, key, noise[t])
+            if env.num_players == 2:
+                assert_equal(info["to_move"], np.asarray(mask).sum(axis=-1) > 1)
             assert int(state.time) == t + 1
             assert bool(info["terminated"]) == bool(terminated)
             assert not bool(info["truncated"])

@@ -1,8 +1,9 @@
-"""Ways to choose actions that are shared by rollouts and opponents."""
+"""Ways to choose actions that rollouts and opponents share."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import Any
 
 import jax
@@ -24,7 +25,7 @@ def uniform_legal(mask: jax.Array, key: jax.Array) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyAct:
-    """`act` of a trained policy as a function of its weights too, for a batch.
+    """Samples from a trained policy, as a traceable function of its weights too.
 
     Policies of one network are equal as functions, so that their weights can be exchanged without
     compiling again.
@@ -35,16 +36,35 @@ class PolicyAct:
 
     @staticmethod
     def fits(policy: Any) -> bool:
-        """Whether `policy` is one of `twinenv.load_policy`, or of the same shape."""
-        names = {"network", "params", "obs_moments"}
-        return dataclasses.is_dataclass(policy) and names <= set(vars(policy))
+        """Whether `policy` is one of `twinenv.load_policy`."""
+        module = sys.modules.get("twinenv.ppo.policy")
+        return module is not None and isinstance(policy, module.Policy)
 
     @staticmethod
     def split(policy: Any) -> tuple[PolicyAct, dict[str, Any]]:
-        """The function and the weights of a policy."""
+        """The function and the weights of a policy.
+
+        Raises:
+            ValueError: the policy has a memory.
+        """
+        if jax.tree.leaves(policy.initial_carry(1)):
+            raise ValueError(
+                "this policy has a memory, for which neither rollouts nor opponents "
+                "have a place; play it with twinenv.ppo"
+            )
         weights = {"params": policy.params, "obs_moments": policy.obs_moments}
         return PolicyAct(policy.network, policy), weights
 
     def __call__(self, weights: Any, obs: Any, mask: jax.Array, key: jax.Array) -> jax.Array:
-        """Actions of a batch under the given weights."""
-        return dataclasses.replace(self.policy, **weights).act(obs, mask, key)
+        """Actions for `obs: [N, ...]` and `mask: bool[N, A]` under the given weights."""
+        from twinenv.ppo.learn import policy_of
+        from twinenv.ppo.rollout import once
+
+        spec, num_envs = self.policy.spec, mask.shape[0]
+        apply = policy_of(self.network, weights["params"], weights["obs_moments"])
+        carry, reset = self.policy.initial_carry(num_envs), jnp.zeros(num_envs, jnp.bool_)
+        output = once(apply, obs, mask if spec.masked else None, carry, reset)
+        action = output.distribution.sample(key)
+        if spec.actions.discrete:
+            return action
+        return jnp.clip(action, -1.0, 1.0).reshape(num_envs, *spec.actions.shape)

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import Corridor, Duel, first_legal
+from toys import Corridor, Duel, first_legal, trained
 
 import twinenv
 from twinenv import rollout as rollout_function
-from twinenv.wrappers import versus
+from twinenv.wrappers import FlattenObservation, versus
 
 KEY = jax.random.key(0)
 
@@ -92,6 +92,8 @@ def test_functions_continuous_actions_and_two_players():
     assert shapes(Duel(), None, None).reward.shape == (4, 3, 2)
     assert shapes(versus(Duel(), first_legal), None, None).reward.shape == (4, 3)
     assert shapes(Corridor(), None, right).action.shape == (4, 3)
+    flat = FlattenObservation(Corridor())
+    assert shapes(flat, None, trained(flat, 0)).action.shape == (4, 3)
     env, params = twinenv.make("PongJAX-v0", continuous=True)
     action = shapes(env, params, None).action
     assert (action.shape, action.dtype) == ((4, 3, 1), jnp.float32)

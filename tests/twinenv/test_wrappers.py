@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from contract import assert_equal, assert_inside, choose, noise_for
-from toys import Corridor, CorridorParams, Duel, first_legal, linear
+from toys import Corridor, CorridorParams, Duel, first_legal, linear, trained
 
 from twinenv.acting import PolicyAct, uniform_legal
 from twinenv.wrappers import (
@@ -228,10 +228,12 @@ def test_a_fixed_seat_begins_the_game_of_the_key():
 
 
 def test_random_seats_are_drawn_anew_every_episode():
-    env = versus(Duel(), "random", "random")
-    seats = set()
-    for _, state, _, _, following, _, done, info in games(env, steps=120):
+    env = versus(Duel(), first_legal, "random")
+    seats, step_env = set(), jax.jit(env.step_env)
+    for _, state, action, _, following, _, done, info in games(env, steps=120):
         assert int(state.seat) == info["seat"]
+        # What was seen last belongs to the seat of the episode that ended.
+        assert_equal(info["final_observation"], step_env(KEY, state, action)[0])
         if not done:
             assert following.seat == info["seat"]
         elif following.seat != info["seat"]:
@@ -310,33 +312,41 @@ def test_opponents_with_other_weights_are_other_configurations():
     assert versus(Duel(), first_legal) != versus(Duel(), "random")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Trained:
-    """Has the attributes of a policy that `load_policy` returns."""
-
-    network: str
-    params: Any
-    obs_moments: Any = None
-
-    def act(self, obs, mask, key):
-        favourite = jnp.where(mask, self.params + 0.0 * obs["scores"][:, :1], -jnp.inf)
-        return jnp.argmax(favourite, axis=-1).astype(jnp.int32)
-
-
 def test_a_trained_policy_is_an_opponent():
-    policy = Trained("net", jnp.asarray([0.0, 9.0, 1.0, 0.0], jnp.float32))
-    env = versus(Duel(), policy)
-    assert env == versus(Duel(), Trained("net", policy.params))
-    assert env != versus(Duel(), Trained("other", policy.params))
+    game = FlattenObservation(Duel())
+    env = versus(game, trained(game, 1))
+    assert env == versus(game, trained(game, 1))
+    assert env != versus(game, trained(game, 2))
+    traces, actions = [], set()
+
+    @jax.jit
+    def step(key, state, params):
+        traces.append(key)
+        return env.step(key, state, jnp.int32(0), params)
+
     _, state = env.reset(KEY)
-    state = env.reset_to(KEY, state.env_state.replace(resting=jnp.asarray([False, False])))[1]
-    assert int(env.step(KEY, state, 0)[1].env_state.last[1]) == 1
-    other = env.default_params.opponent | {"params": -policy.params}
-    params = env.default_params.replace(opponent=other)
-    assert int(env.step(KEY, state, 0, params)[1].env_state.last[1]) == 0
-    act, own = PolicyAct.split(policy)
-    assert act == PolicyAct("net", None)
-    assert_equal(own["params"], policy.params)
+    other = env.default_params.replace(
+        opponent=versus(game, trained(game, 2)).default_params.opponent
+    )
+    for i in range(12):
+        for params in (env.default_params, other):
+            _, state, _, _, info = step(jax.random.key(i), state, params)
+            assert info["illegal_action"].shape == ()
+            actions.add(int(state.env_state.last[1]))
+    assert len(traces) == 1
+    assert len(actions) > 2
+
+
+def test_policies_of_one_network_are_one_function():
+    game = FlattenObservation(Duel())
+    one, two, wide = (
+        PolicyAct.split(p)[0] for p in (trained(game, 1), trained(game, 2), trained(game, 1, (9,)))
+    )
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != wide
+    assert not PolicyAct.fits(first_legal)
+    assert PolicyAct.fits(trained(game, 1))
 
 
 def test_bad_opponents_and_seats():

@@ -192,3 +192,17 @@ def linear(weights: Any, obs: Any, mask: jax.Array, key: jax.Array) -> jax.Array
     """A policy with weights `{"scores": float32[2, 4], "bias": float32[4]}`."""
     logits = obs["scores"] @ weights["scores"] + weights["bias"]
     return jnp.argmax(jnp.where(mask, logits, -jnp.inf)).astype(jnp.int32)
+
+
+def trained(env, seed: int, hidden=(8,)):
+    """An untrained policy of the trainer's for one seat of a game."""
+    from twinenv.ppo.networks import Actions, MLPPolicy
+    from twinenv.ppo.policy import Policy
+    from twinenv.ppo.runs import Spec, leaf_shapes
+
+    obs = jnp.zeros(env.observation_space().shape, jnp.float32)
+    actions = Actions(True, env.num_actions)
+    network = MLPPolicy(actions, hidden)
+    mask, reset = jnp.ones((1, 1, env.num_actions), jnp.bool_), jnp.ones((1, 1), jnp.bool_)
+    weights = network.init(jax.random.key(seed), obs[None, None], mask, (), reset)
+    return Policy(network, weights, None, Spec(leaf_shapes(obs), actions, True))
