@@ -67,7 +67,8 @@ class Play:
         yield from zip(self.states, self.actions, self.results, strict=True)
 
 
-Fact = Callable[[Play], bool]
+Fact = Callable[[Play], bool | str]
+"""True, or False or words that say what does not hold."""
 
 
 def check(pair: Pair, configuration: str, seed: int, ledger: Ledger) -> None:
@@ -82,7 +83,8 @@ def check(pair: Pair, configuration: str, seed: int, ledger: Ledger) -> None:
         return
     for name, fact in FACTS.items():
         try:
-            message = "" if fact(play) else "does not hold"
+            holds = fact(play)
+            message = "" if holds is True else holds or "does not hold"
         except Exception as error:
             message = f"raised {type(error).__name__}: {error}"
         ledger.count(2 * _LIMIT * _ENVS, (name,))
@@ -151,13 +153,15 @@ def _row(tree: Any, row: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[row], tree)
 
 
-def _spaces_contain(play: Play) -> bool:
+def _spaces_contain(play: Play) -> bool | str:
     env, params = play.env, play.params
     results = [play.first, *play.results, *play.further]
     for place, space in enumerate((env.observation_space(params), env.state_space(params))):
         values = jax.tree.map(lambda *x: np.concatenate(x), *(result[place] for result in results))
-        if not bool(jnp.all(jax.jit(jax.vmap(space.contains))(values))):
-            return False
+        inside = np.asarray(jax.jit(jax.vmap(space.contains))(values))
+        if not inside.all():
+            row = int(np.argmin(inside))
+            return f"{('observation', 'state')[place]} {_row(values, row)} is outside {space}"
     return True
 
 

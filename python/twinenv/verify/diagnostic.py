@@ -134,7 +134,8 @@ class Divergence:
         """The command that shows it again."""
         if self.file:
             return f"twinenv verify replay {self.file}"
-        return f"twinenv verify {self.pair} --level {self.level} --seed {self.seed}"
+        only = f" --configuration {self.configuration}" if self.configuration else ""
+        return f"twinenv verify {self.pair} --level {self.level} --seed {self.seed}{only}"
 
     def line(self) -> str:
         """One line for the terminal."""
