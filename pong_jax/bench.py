@@ -49,7 +49,7 @@ def _sums(outputs: list[dict[str, np.ndarray]]) -> list[float]:
 class PufferSide:
     """PufferLib's compiled Pong, through its own Python class."""
 
-    def __init__(self, num_envs: int, frameskip: int) -> None:
+    def __init__(self, num_envs: int, frameskip: int, small_call: bool = False) -> None:
         self._frameskip, self._table = frameskip, _actions(num_envs)
         self._steps = _steps_a_round(num_envs, frameskip)
         self._games = WheelPong(num_envs, frameskip=frameskip)
@@ -77,10 +77,10 @@ class PufferSide:
 class JaxSide:
     """The twin: `jax.vmap(env.step)` in a scan, in one compiled call."""
 
-    def __init__(self, num_envs: int, frameskip: int) -> None:
+    def __init__(self, num_envs: int, frameskip: int, small_call: bool = False) -> None:
         self._num_envs, self._frameskip = num_envs, frameskip
         self._steps = _steps_a_round(num_envs, frameskip)
-        self._env, self._params = make(frameskip=frameskip)
+        self._env, self._params = make(frameskip=frameskip, small_call=small_call)
         keys = jax.random.split(jax.random.key(0), num_envs)
         obs, state = jax.jit(jax.vmap(lambda key: self._env.reset(key, self._params)))(keys)
         zero = jnp.zeros(num_envs, jnp.float32)
@@ -128,16 +128,17 @@ class JaxSide:
 BENCHMARKS = tuple(
     Benchmark(
         env="PongJAX-v0",
-        unit=f"step of {frameskip} frame{'s' * (frameskip > 1)}",
+        unit=f"step of {frameskip} frame{'s' * (frameskip > 1)}{', small_call' * small_call}",
         batch=batch,
         against="pufferlib",
         fast="pong_jax.bench:JaxSide",
         reference="pong_jax.bench:PufferSide",
-        options={"num_envs": batch, "frameskip": frameskip},
+        options={"num_envs": batch, "frameskip": frameskip, "small_call": small_call},
         # One unit in the last place of each observation, weighted and added over 64 environments.
         tolerance=6e-8 * sum(range(1, _CHECKED_ENVS + 1)),
         target=4.0,
     )
     for frameskip in (1, 8)
+    for small_call in (False, True)
     for batch in (1024, 4096)
 )

@@ -127,7 +127,7 @@ def _guarded(command: str, work: Callable[[], int]) -> int:
         return work()
     except _USER_ERRORS as error:
         print(f"twinenv {command}: {error}", file=sys.stderr)
-        return 1
+        return 2
     except KeyboardInterrupt:
         print(f"twinenv {command}: stopped; what was saved before remains", file=sys.stderr)
         return 130

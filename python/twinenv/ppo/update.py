@@ -149,7 +149,9 @@ def epochs(
         params, opt_state = learned
         grads, losses = gradient(apply, params, batch, rows, config)
         norm = optax.tree.norm(grads)
-        updates, opt_state = optimizer(config, params).update(grads, opt_state)
+        # optax raises its decay rates to an integer power, which strict promotion forbids.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, opt_state = optimizer(config, params).update(grads, opt_state)
         params = jax.tree.map(lambda p, u: p - rate * u, params, updates)
         return (params, opt_state), (losses, norm)
 

@@ -216,7 +216,7 @@ def played(params: ClockParams, steps: int = 7):
 
 
 def test_masks_are_those_of_the_state_that_is_acted_in():
-    """Also in the first step after a reset, where the state's mask differs from its forerunner's."""
+    """Also in the first step after a reset, where the mask differs from its forerunner's."""
     _, rollout, counts = played(ClockParams(max_steps_in_episode=3))
     assert float(counts["legal"][0]) == float(counts["legal"][1]) == 28
     time = np.asarray(rollout.obs)[..., 0]
