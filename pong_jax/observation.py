@@ -80,8 +80,10 @@ def limits(params: EnvParams) -> tuple[Any, Any]:
     """
     p = params
     fastest = max(p.ball_max_speed_y, p.ball_initial_speed_y, p.ball_speed_y_increment)
-    over_x, over_y = p.ball_initial_speed_x / p.width, fastest / p.height
-    over_v = max(0.0, (fastest - p.ball_max_speed_y) / (2 * p.ball_max_speed_y))
+    rounding = 1e-6
+    over_x, over_y = p.ball_initial_speed_x / p.width + rounding, fastest / p.height + rounding
+    over_v = max(0.0, (fastest - p.ball_max_speed_y) / (2 * p.ball_max_speed_y)) + rounding
     low = [0.0, 0.0, -over_x, -over_y, 0.0, -over_v, 0.0, 0.0]
-    high = [1.0, 1.0, 1.0, 1.0 + over_y, 1.0, 1.0 + over_v, 0.0, 0.0]
+    most = 1.0 + rounding
+    high = [most, most, most, 1.0 + over_y, most, 1.0 + over_v, 0.0, 0.0]
     return jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)
