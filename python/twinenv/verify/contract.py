@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify
 
-from twinenv import registry
+from twinenv import registry, spaces
 from twinenv.env import Environment
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Ledger
@@ -161,8 +161,21 @@ def _spaces_contain(play: Play) -> bool | str:
         inside = np.asarray(jax.jit(jax.vmap(space.contains))(values))
         if not inside.all():
             row = int(np.argmin(inside))
-            return f"{('observation', 'state')[place]} {_row(values, row)} is outside {space}"
+            return f"{('observation', 'state')[place]}{_outside(space, _row(values, row))}"
     return True
+
+
+def _outside(space: Any, value: Any) -> str:
+    """Which part of a value is outside its space."""
+    if isinstance(space, spaces.Dict):
+        names = [n for n, s in space.spaces.items() if not bool(s.contains(getattr(value, n)))]
+        return f".{names[0]}{_outside(space.spaces[names[0]], getattr(value, names[0]))}"
+    if not isinstance(space, spaces.Box):
+        return f" {value} is outside {space}"
+    low, high = (np.broadcast_to(limit, value.shape) for limit in (space.low, space.high))
+    place = tuple(np.argwhere((value < low) | (value > high))[0])
+    index = "".join(f"[{i}]" for i in place)
+    return f"{index} is {value[place]:.9g}, declared {low[place]:.9g} to {high[place]:.9g}"
 
 
 def _forms_stay(play: Play) -> bool:

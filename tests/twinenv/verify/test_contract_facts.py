@@ -117,8 +117,10 @@ def test_spaces_must_contain_what_boundary_states_lead_to(play):
     other = copy.copy(play)
     other.further = [obs_outside(*play.further[0])]
     assert len(play.further) == len(play.results)
-    message = FACTS["spaces contain what reset and step return"](other)
-    assert message.startswith("observation [99.")
+    fact = FACTS["spaces contain what reset and step return"]
+    assert fact(other) == "observation[0] is 99, declared -1 to 3"
+    other.further = [state_outside(*play.further[0])]
+    assert fact(other).startswith("state.boost is 1")
 
 
 def test_every_fact_has_a_spoilt_play():
