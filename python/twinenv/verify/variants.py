@@ -184,7 +184,7 @@ def work() -> None:
         def tell(name: str, killed: dict[str, str]) -> None:
             results.write(json.dumps({"name": name, "killed": killed}) + "\n")
 
-        tell(_BASELINE, exam.examine(pair, every_level=True, deep=True))
+        tell(_BASELINE, exam.examine(pair, **{**job["how"], "every_level": True}))
         for variant in job["variants"]:
             if os.getppid() != parent:
                 return  # nobody reads any more
