@@ -12,4 +12,4 @@ for folder in (_HERE.parent, _HERE):
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
 
-pytest.register_assert_rewrite("contract")
+pytest.register_assert_rewrite("contract", "contract_play")

@@ -3,7 +3,8 @@
 import functools
 
 import pytest
-from contract import Case, Contract
+from contract import Contract
+from contract_play import Case
 from toys import Corridor, Duel
 
 import twinenv
