@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract import assert_equal
+from contract_play import assert_equal
 from toys import Corridor, CorridorParams, CorridorState, Duel
 
 from twinenv import Environment, TwoPlayerEnvironment

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract import assert_equal, assert_inside
+from contract_play import assert_equal, assert_inside
 from flax import struct
 from toys import Corridor, CorridorState, Duel, DuelState
 

@@ -75,7 +75,7 @@ def test_dtypes_are_the_same_in_64_bit_mode():
     run(
         """
 import jax, jax.numpy as jnp, numpy as np
-from contract import layout
+from contract_play import layout
 from test_contract import CASES
 
 assert jnp.asarray(np.float64(1)).dtype == jnp.float64

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract import assert_equal
+from contract_play import assert_equal
 
 import twinenv
 from twinenv import stages

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from contract import assert_equal, assert_inside, choose, noise_for
+from contract_play import assert_equal, assert_inside, choose, noise_for
 from toys import Corridor, CorridorParams, Duel, first_legal, linear, trained
 
 from twinenv.acting import PolicyAct, uniform_legal
