@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import shlex
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -141,7 +143,8 @@ def _faults(argv: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write who killed what here")
     options = parser.parse_args(argv)
     pair = find_pair(options.env)
-    graded = faults.run_faults(pair, options.faults, _golden(pair))
+    with _progress():
+        graded = faults.run_faults(pair, options.faults, _golden(pair))
     print(*faults.table(graded), sep="\n")
     print(f"{graded['killed']} of {graded['total']} planted faults killed")
     if options.json:
@@ -164,13 +167,14 @@ def _mutate(argv: list[str]) -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write who killed what here")
     options = parser.parse_args(argv)
     pair = find_pair(options.env)
-    graded = mutate.run_mutants(
-        pair,
-        sample=options.sample,
-        seed=options.seed,
-        golden=_golden(pair),
-        every_level=options.every_level,
-    )
+    with _progress():
+        graded = mutate.run_mutants(
+            pair,
+            sample=options.sample,
+            seed=options.seed,
+            golden=_golden(pair),
+            every_level=options.every_level,
+        )
     for fault in graded["faults"]:
         if not fault["killed_by"] and not fault["expected"]:
             print(f"SURVIVED {fault['name']}")
@@ -183,6 +187,20 @@ def _mutate(argv: list[str]) -> int:
     if options.json:
         report.write_json(options.json, graded)
     return int(graded["rate"] < mutate.LEAST_RATE or bool(graded["contradicted"]))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[None]:
+    """Show each verdict on standard error as it comes: there may be minutes between them."""
+    log, handler = logging.getLogger("twinenv.verify"), logging.StreamHandler()
+    before = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(before)
 
 
 def _golden(pair: Pair) -> Path | None:

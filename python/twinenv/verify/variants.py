@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import importlib
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ["Variant", "Verdict", "judge", "work"]
+
+_log = logging.getLogger(__name__)
 
 _BASELINE = "the unchanged house"
 _LEAST_SECONDS, _SLOWER = 300.0, 10.0
@@ -79,7 +82,10 @@ def judge(house: Path, exam: Path, variants: Sequence[Variant], **how: bool) -> 
         shutil.copytree(house.resolve(), root / "house" / house.name, ignore=ignored)
         verdicts: list[Verdict] = []
         for start in range(0, len(variants), _A_PROCESS):
-            verdicts += _judged(root, exam, variants[start : start + _A_PROCESS], how)
+            for verdict in _judged(root, exam, variants[start : start + _A_PROCESS], how):
+                verdicts.append(verdict)
+                killers = ", ".join(verdict.killed_by) or "SURVIVED"
+                _log.info("%d/%d %s %s", len(verdicts), len(variants), killers, verdict.name)
         return verdicts
 
 
