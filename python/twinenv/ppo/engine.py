@@ -33,7 +33,7 @@ class JaxEngine:
     """
 
     def __init__(self, env: Any, params: Any, config: Config, task: Task) -> None:
-        params = env.default_params if params is None else params
+        params = getattr(env, "default_params", None) if params is None else params
         view = view_of(env, params)
         self.spec = spec_of(view, params)
         self.network = task.network or network_of(self.spec, config)

@@ -109,7 +109,8 @@ class VectorStepper:
     """
 
     def __init__(self, env: Any) -> None:
-        mode = env.metadata.get("autoreset_mode")
+        # Gymnasium's own vector environments share `metadata` with others of the same class.
+        mode = getattr(env, "autoreset_mode", env.metadata.get("autoreset_mode"))
         if getattr(mode, "name", mode) != "SAME_STEP":
             raise TypeError(
                 f"this {type(env).__name__} resets in mode {getattr(mode, 'name', mode)}, and "

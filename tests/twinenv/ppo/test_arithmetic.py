@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import ClassVar
 
 import jax
@@ -14,14 +13,16 @@ from flax import struct
 
 from twinenv.env import Environment
 from twinenv.ppo import gae, update
+from twinenv.ppo.compiling import compiler_options
 from twinenv.ppo.config import Config
-from twinenv.ppo.distributions import Gaussian, masked
+from twinenv.ppo.distributions import masked
 from twinenv.ppo.learn import _advantages
 from twinenv.ppo.networks import Actions, MLPPolicy, Output
 from twinenv.ppo.rollout import collect, initial_actors
 from twinenv.ppo.views import view_of
 
 T, N, A = 7, 12, 3
+QUICK = compiler_options(quick=True, level=0)
 
 
 def test_advantages_are_the_sums_they_are_defined_by():
@@ -82,7 +83,10 @@ def test_loss_is_the_clipped_objective(is_masked):
     mask[..., 0] |= ~mask.any(-1)
     policy, batch = Linear(rng), batch_of(rng, mask if is_masked else None)
     config = Config(num_envs=N, num_minibatches=1, clip=0.3, value_clip=0.25)
-    total, parts = update.loss(policy, batch, batch.advantage, config)
+    function = jax.jit(
+        lambda b: update.loss(policy, b, b.advantage, config), compiler_options=QUICK
+    )
+    total, parts = function(batch)
 
     out = np.asarray(batch.obs, np.float64) @ policy.weights
     logs = log_softmax(out[..., :A], mask if is_masked else np.ones_like(mask))
@@ -105,11 +109,16 @@ def test_micro_batches_do_not_change_the_gradient():
     batch = batch_of(rng)
     network = MLPPolicy(Actions(True, A), (8,))
     first = (batch.obs[:1].swapaxes(0, 1), None, (), jnp.zeros((T, 1), jnp.bool_))
-    params = network.init(jax.random.key(0), *first)
+    params = jax.jit(network.init, compiler_options=QUICK)(jax.random.key(0), *first)
     config = Config(num_envs=N, num_minibatches=1)
     rows = jnp.arange(N, dtype=jnp.int32)
     splits = [rows.reshape(count, -1) for count in (1, 2, 6)]
-    grads = [update.gradient(network.apply, params, batch, split, config)[0] for split in splits]
+
+    def gradient(params, rows):
+        return update.gradient(network.apply, params, batch, rows, config)[0]
+
+    compiled = jax.jit(gradient, compiler_options=QUICK)
+    grads = [compiled(params, split) for split in splits]
     for other in grads[1:]:
         jax.tree.map(
             lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), grads[0], other
@@ -122,37 +131,6 @@ def test_learning_rate_falls_by_updates():
     assert rates == [0.5, 0.375, 0.25, 0.125, 0.0, 0.0]
     constant = dataclasses.replace(config, anneal=False)
     assert float(update.learning_rate(constant, jnp.int32(3), jnp.int32(4))) == 0.5
-
-
-def test_masked_actions_are_never_drawn_and_have_finite_gradients():
-    mask = jnp.asarray([[True, False, True], [False, False, True]])
-    logits = jnp.asarray([[0.0, 50.0, 0.0], [-80.0, 3.0, -90.0]], jnp.float32)
-    keys = jax.random.split(jax.random.key(0), 2000)
-    drawn = np.asarray(jax.vmap(lambda key: masked(logits, mask).sample(key))(keys))
-    assert set(drawn[:, 0]) == {0, 2} and set(drawn[:, 1]) == {2}
-    np.testing.assert_allclose((drawn[:, 0] == 0).mean(), 0.5, atol=0.05)
-    grad = jax.grad(lambda x: masked(x, mask).entropy().sum())(logits)
-    assert np.isfinite(grad).all()
-
-
-def test_sampling_follows_the_probabilities():
-    probs = np.array([0.1, 0.0, 0.6, 0.3])
-    with np.errstate(divide="ignore"):
-        logits = jnp.asarray(np.maximum(np.log(probs), -1e9), jnp.float32)
-    keys = jax.random.split(jax.random.key(3), 20_000)
-    drawn = np.asarray(jax.vmap(lambda key: masked(logits, None).sample(key))(keys))
-    np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 20_000, probs, atol=0.012)
-
-
-def test_gaussian_is_the_normal_density():
-    mean, log_std = jnp.asarray([0.3, -1.0], jnp.float32), jnp.asarray([0.2, -0.7], jnp.float32)
-    x, std = np.array([1.0, -1.4]), np.exp(np.asarray(log_std, np.float64))
-    z = (x - np.asarray(mean)) / std
-    expected = (-0.5 * z**2 - np.log(std * math.sqrt(2 * math.pi))).sum()
-    normal = Gaussian(mean, log_std)
-    np.testing.assert_allclose(normal.log_prob(jnp.asarray(x, jnp.float32)), expected, rtol=1e-5)
-    entropy = (0.5 * np.log(2 * math.pi * math.e * std**2)).sum()
-    np.testing.assert_allclose(normal.entropy(), entropy, rtol=1e-5)
 
 
 @struct.dataclass
@@ -212,7 +190,11 @@ def played(params: ClockParams, steps: int = 7):
         jax.random.split(jax.random.key(2), (steps, 4)),
     )
     outcomes = {"legal": lambda info: (info["legal"], jnp.ones_like(info["legal"]))}
-    return collect(view, params, apply, outcomes, actors, keys)
+
+    def roll(actors, keys):
+        return collect(view, params, apply, outcomes, actors, keys)
+
+    return jax.jit(roll, compiler_options=QUICK)(actors, keys)
 
 
 def test_masks_are_those_of_the_state_that_is_acted_in():

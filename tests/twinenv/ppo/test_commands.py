@@ -1,0 +1,138 @@
+"""The commands `train`, `eval` and `play`, from arguments to files."""
+
+import json
+
+import numpy as np
+import pytest
+from line import Line, moved
+from PIL import Image
+
+from twinenv import registry
+from twinenv.ppo import Config, Preset, Target, cli
+from twinenv.ppo.config import from_file, replaced
+
+
+@pytest.fixture(scope="module")
+def known(config):
+    """Line as an environment of the registry, with two presets."""
+    presets = {
+        "default": Preset(config=config, outcomes={"moved": moved}, target=Target("moved", 2.0)),
+        "other": Preset(config=replaced(config, {"gamma": 0.5})),
+    }
+    patch = pytest.MonkeyPatch()
+    patch.setattr(registry, "_factories", dict(registry._factories))
+    registry.register("Line-test", lambda **options: (Line(**options), Line().default_params))
+    patch.setattr(cli, "presets_of", lambda env_id: registry.spec(env_id) and presets)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def run(known, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("command") / "run"
+    assert cli.train_main(["Line-test", "--run", str(folder), "--seed", "0", "--quiet"]) == 0
+    return folder
+
+
+def test_training_writes_its_folder(run, capsys):
+    names = {"config.json", "metrics.csv", "learning_curve.png", "summary.json", "checkpoints"}
+    assert {path.name for path in run.iterdir()} == names
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["command"].startswith("twinenv train Line-test --run")
+    assert summary["env"] == "Line-test" and summary["preset"] == "default"
+    assert summary["target_reached_at_step"] is None and summary["versions"]["jax"]
+    assert summary["params"] == 7 * 8 + 8 + 8 * 4 + 4
+    with Image.open(run / "learning_curve.png") as curve:
+        assert curve.size[0] > 300
+
+
+def test_the_command_line_wins_over_file_and_preset(known, tmp_path):
+    file = tmp_path / "options.toml"
+    file.write_text("gamma = 0.75\nclip = 0.3\n[env]\nspeed = 2\n")
+    arguments = ["Line-test", "--preset", "other", "--config", str(file), "--clip", "0.4"]
+    given = cli._train_arguments(arguments)
+    assert (given.options.gamma, given.options.clip) == (0.75, 0.4)
+    assert cli._env_options(given, Preset(env={"speed": 1, "size": 3})) == {"speed": 2, "size": 3}
+    assert cli._train_arguments(arguments[:3]).options.gamma == 0.5
+
+
+def test_a_runs_own_configuration_is_a_file_of_options(run):
+    options = from_file(run / "config.json")
+    assert options.pop("env") == {}
+    assert replaced(Config(), options).hidden == (8,)
+
+
+def test_every_option_is_on_the_command_line_with_help(known, capsys):
+    import dataclasses
+
+    assert cli.train_main(["Line-test", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(Config):
+        assert f"--{field.name.replace('_', '-')}" in shown
+    assert "Discount per step." in shown
+
+
+def test_evaluation_is_printed_and_written(run, tmp_path, capsys):
+    out = tmp_path / "eval.json"
+    base = ["Line-test", "--run", str(run), "--episodes", "12", "--num-envs", "4"]
+    assert cli.eval_main([*base, "--greedy", "--json", str(out)]) == 0
+    assert "moved" in capsys.readouterr().out
+    record = json.loads(out.read_text())
+    assert record["episodes"] == 12 and record["greedy"] and record["backend"] == "fast"
+    assert record["return"]["low"] <= record["return"]["mean"] <= record["return"]["high"]
+    assert set(record["moved"]) == {"mean", "low", "high"}
+
+
+def test_play_writes_a_film(run, tmp_path, capsys):
+    out = tmp_path / "film.gif"
+    arguments = ["Line-test", "--run", str(run), "--steps", "7", "--sampled", "--seed", "2"]
+    assert cli.play_main([*arguments, "--out", str(out)]) == 0
+    with Image.open(out) as film:
+        assert film.size == (48, 8) and 2 <= film.n_frames <= 8
+        assert np.asarray(film.convert("RGB")).max() > 200
+    assert cli.play_main([*arguments, "--out", str(tmp_path / "film.avi")]) == 2
+    assert "accepted endings are .gif and .mp4" in capsys.readouterr().err
+
+
+def test_a_film_needs_its_extra(run, tmp_path, capsys, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
+    out = str(tmp_path / "film.mp4")
+    assert cli.play_main(["Line-test", "--run", str(run), "--steps", "1", "--out", out]) == 2
+    assert "install twinenv[video]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Line-tset"], "did you mean 'Line-test'"),
+        (["Line-test", "--preset", "best"], "has no preset 'best'; it has default, other"),
+        (["Line-test", "--num-minibatches", "3"], "accepted is a divisor of num_envs = 8"),
+        (["Line-test", "--env-option", "fast"], "accepted is NAME=VALUE"),
+        (["Line-test", "--config", "nowhere.toml"], "cannot read options from nowhere.toml"),
+        (["Line-test", "--resume", "nowhere"], "holds no run"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(known, capsys, arguments, words):
+    assert cli.train_main(arguments) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+def test_a_run_is_neither_overwritten_nor_mistaken(run, capsys):
+    before = (run / "metrics.csv").read_text()
+    assert cli.train_main(["Line-test", "--run", str(run)]) == 2
+    assert f"continue that run with --resume {run}" in capsys.readouterr().err
+    assert cli.eval_main(["PongJAX-v0", "--run", str(run)]) == 2
+    assert "is a run of Line-test, not of PongJAX-v0" in capsys.readouterr().err
+    assert cli.train_main(["Line-test", "--resume", str(run), "--quiet"]) == 0
+    assert (run / "metrics.csv").read_text() == before
+
+
+def test_options_can_be_stopped_at_a_target(known, tmp_path):
+    folder = tmp_path / "early"
+    arguments = ["Line-test", "--run", str(folder), "--until", "0.01", "--quiet"]
+    assert cli.train_main(arguments) == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["target_reached_at_step"] == summary["steps"] < 576
