@@ -10,6 +10,7 @@ import pytest
 from pong_jax.pair import PAIR
 from twinenv import references
 from twinenv.verify.levels import run
+from twinenv.verify.testing import check_faults
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -78,3 +79,18 @@ def test_ten_million_steps(configuration):
     result = run(PAIR, 3, budget="20000000rows", configurations=[configuration], golden=GOLDEN)
     assert not result.divergences
     assert result.rows >= 10_000_000
+
+
+@pytest.mark.l4
+@pytest.mark.reference
+@pytest.mark.slow
+@needs_reference
+def test_trained_policies_are_worth_the_same_on_both_sides():
+    result = passed(run(PAIR, 4, budget="12000000rows", configurations=["frameskip8"]))
+    assert len(result.details["transfer"]) >= 2
+
+
+@pytest.mark.slow
+def test_every_planted_fault_is_killed_by_its_level():
+    graded = check_faults(PAIR, GOLDEN.parent / "faults", GOLDEN)
+    assert graded["killed"] == graded["total"] >= 20
