@@ -282,15 +282,18 @@ class Environment(abc.ABC, Generic[State, Params]):
     def _as_action(self, action: Any) -> jax.Array:
         """The action as an array of the right shape and dtype."""
         kind, dtype = (jnp.integer, jnp.int32) if self.is_discrete else (jnp.floating, jnp.float32)
+        shape = self.action_shape
         try:
             array = jnp.asarray(action)
             given = f"{array.dtype}{list(array.shape)}"
-            if jnp.issubdtype(array.dtype, kind) and array.shape == self.action_shape:
-                return array.astype(dtype)
+            # Some outside code squeezes the axis of a single component away.
+            fits = array.shape == shape or (array.shape == () and shape == (1,))
+            if fits and jnp.issubdtype(array.dtype, kind):
+                return array.reshape(shape).astype(dtype)
         except (TypeError, ValueError):  # no array at all, such as None or a string
             given = type(action).__name__
         raise TypeError(
-            f"{self.name} takes one {jnp.dtype(dtype).name}{list(self.action_shape)} action per "
+            f"{self.name} takes one {jnp.dtype(dtype).name}{list(shape)} action per "
             f"environment, got {given}; for a batch use jax.vmap"
         )
 

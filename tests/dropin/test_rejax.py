@@ -3,7 +3,10 @@
 import runpy
 from pathlib import Path
 
+import jax
 import numpy as np
+
+import twinenv
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rejax_pong.py"
 
@@ -17,3 +20,12 @@ def test_ppo_learns():
     assert returns[-1] > 0.5
     assert returns[-1] > returns[0] + 0.3
     assert lengths[-1] > lengths[0]
+
+
+def test_ppo_takes_continuous_actions():
+    import rejax
+
+    env, params = twinenv.make("PongJAX-v0", frameskip=8, continuous=True)
+    ppo = rejax.PPO.create(env=env, env_params=params, total_timesteps=8192, eval_freq=8192)
+    _, (lengths, returns) = jax.eval_shape(ppo.train, jax.random.key(0))
+    assert lengths.shape == returns.shape == (2, 128)

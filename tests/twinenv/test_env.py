@@ -73,6 +73,18 @@ def test_actions_of_any_integer_type_are_taken():
         assert_equal(env.step(KEY, corridor(2), action, params), expected)
 
 
+def test_a_single_component_may_lack_its_axis():
+    from pong_jax import make
+
+    env, params = make(continuous=True)
+    state = env.reset(KEY, params)[1]
+    expected = env.step(KEY, state, jnp.full((1,), 0.5, jnp.float32), params)
+    for action in (0.5, np.float32(0.5), jnp.float32(0.5)):
+        assert_equal(env.step(KEY, state, action, params), expected)
+    with pytest.raises(TypeError, match=r"one float32\[1\] action.*got float32\[2\]"):
+        env.step(KEY, state, jnp.zeros(2, jnp.float32), params)
+
+
 def test_messages_say_what_is_accepted():
     env = Corridor()
     with pytest.raises(TypeError, match=r"one int32\[\] action.*got float32\[\].*jax.vmap"):
