@@ -2,5 +2,6 @@
 
 from twinenv.verify.ledger import Budget, LevelResult, exit_code
 from twinenv.verify.levels import find_pair, run
+from twinenv.verify.pair import Pair
 
-__all__ = ["Budget", "LevelResult", "exit_code", "find_pair", "run"]
+__all__ = ["Budget", "LevelResult", "Pair", "exit_code", "find_pair", "run"]
