@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -18,6 +18,9 @@ from twinenv import registry
 from twinenv.ppo.checkpoint import CheckpointError
 from twinenv.ppo.config import Config, Preset, Target, from_file, replaced
 from twinenv.references import MissingReferenceError
+
+if TYPE_CHECKING:
+    from twinenv.ppo.runs import Run
 
 __all__ = ["eval_main", "play_main", "presets_of", "train_main"]
 
@@ -100,17 +103,17 @@ class PlayArguments:
 
 
 def train_main(argv: Sequence[str]) -> int:
-    """`twinenv train`: 0 done, 1 failed, 2 wrong arguments, 130 interrupted."""
+    """`twinenv train`: 0 done, 2 wrong arguments or files, 130 interrupted."""
     return _guarded("train", lambda: _train(list(argv)))
 
 
 def eval_main(argv: Sequence[str]) -> int:
-    """`twinenv eval`: 0 done, 1 failed, 2 wrong arguments."""
+    """`twinenv eval`: 0 done, 2 wrong arguments or files."""
     return _guarded("eval", lambda: _eval(_parsed("eval", EvalArguments, argv), argv))
 
 
 def play_main(argv: Sequence[str]) -> int:
-    """`twinenv play`: 0 done, 1 failed, 2 wrong arguments."""
+    """`twinenv play`: 0 done, 2 wrong arguments or files."""
     return _guarded("play", lambda: _play(_parsed("play", PlayArguments, argv)))
 
 
@@ -163,9 +166,8 @@ def _resume(given: TrainArguments) -> int:
     from twinenv.ppo.runs import Run
 
     run = Run.open(given.resume or "")
-    if run.labels.get("env") != given.env:
-        raise ValueError(f"{run.path} is a run of {run.labels.get('env')}, not of {given.env}")
-    return _run(run.labels, run.config, run.path, resume=True, quiet=given.quiet)
+    labels = _labels(run, given.env)
+    return _run(labels, run.config, run.path, resume=True, quiet=given.quiet)
 
 
 def _run(
@@ -254,11 +256,12 @@ def _pairs(texts: Sequence[str]) -> dict[str, Any]:
 def _eval(given: EvalArguments, argv: Sequence[str]) -> int:
     from twinenv.ppo.evaluate import evaluate
     from twinenv.ppo.policy import load_policy
+    from twinenv.ppo.runs import Run
     from twinenv.ppo.versions import versions
 
     if given.greedy and given.sampled:
         raise ValueError("--greedy and --sampled exclude each other; give one of them")
-    labels = _labels(given.run, given.env)
+    labels = _labels(Run.open(given.run), given.env)
     options = labels["env_options"] | _pairs(given.env_option)
     policy = load_policy(given.run, which=given.which, warn=_warn)
     stepper = _stepper(given, options)
@@ -306,8 +309,9 @@ def _stepper(given: EvalArguments, options: Mapping[str, Any]) -> Any:
 def _play(given: PlayArguments) -> int:
     from twinenv.ppo.play import frames, write_video
     from twinenv.ppo.policy import load_policy
+    from twinenv.ppo.runs import Run
 
-    labels = _labels(given.run, given.env)
+    labels = _labels(Run.open(given.run), given.env)
     policy = load_policy(given.run, which=given.which, warn=_warn)
     env, params = registry.make(given.env, **labels["env_options"])
     pictures = frames(
@@ -318,13 +322,16 @@ def _play(given: PlayArguments) -> int:
     return 0
 
 
-def _labels(run: Path, env_id: str) -> Mapping[str, Any]:
-    from twinenv.ppo.runs import Run
-
-    labels = Run.open(run).labels
-    if labels.get("env") != env_id:
-        raise ValueError(f"{run} is a run of {labels.get('env')}, not of {env_id}")
-    return labels
+def _labels(run: Run, env_id: str) -> Mapping[str, Any]:
+    """What the run says of itself, if it is one of this environment and was made by `train`."""
+    if run.labels.get("env") != env_id:
+        raise ValueError(f"{run.path} is a run of {run.labels.get('env')}, not of {env_id}")
+    if missing := [name for name in ("env_options", "preset", "until") if name not in run.labels]:
+        raise ValueError(
+            f"{run.path} was made in Python and does not say its {', '.join(missing)}; use "
+            "twinenv.ppo there too, or give train(task=Task(labels=...)) what is missing"
+        )
+    return run.labels
 
 
 def _warn(message: str) -> None:

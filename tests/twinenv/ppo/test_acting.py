@@ -11,7 +11,7 @@ from line import CELLS, Glide, Line, LineParams
 
 from twinenv.ppo.compiling import compiler_options
 from twinenv.ppo.distributions import masked
-from twinenv.ppo.learn import initial_learner, policy_of
+from twinenv.ppo.learn import _columns, initial_learner, policy_of
 from twinenv.ppo.networks import Actions, MLPPolicy, Output
 from twinenv.ppo.normalizers import merged
 from twinenv.ppo.rollout import collect, initial_actors
@@ -77,21 +77,27 @@ def played(request, config):
     return network, *rolled(network, config, env)
 
 
-def test_the_loss_sees_what_was_acted_on(played):
+def test_the_loss_sees_what_was_acted_on(played, config):
     """Before the first gradient step every probability ratio is 1 and no value has moved.
 
     That holds only if observations, masks, normalisation and memory are those of acting.
     """
     network, learner, _, rollout = played
     apply = policy_of(network, learner.params, learner.obs_moments)
+    batch = _columns(rollout, rollout.reward)
+    function = jax.jit(lambda b: loss(apply, b, b.advantage, config), compiler_options=QUICK)
+    total, losses = function(batch)
+    assert abs(losses.approx_kl) < 1e-6 and losses.clip_fraction == 0
+    np.testing.assert_allclose(losses.policy_loss, -np.mean(batch.advantage), rtol=1e-4, atol=1e-6)
+    half_square = 0.5 * np.mean(np.square(batch.advantage))
+    np.testing.assert_allclose(losses.value_loss, half_square, rtol=1e-4)
     output = jax.jit(apply, compiler_options=QUICK)(
         rollout.obs, rollout.mask, rollout.carry, rollout.reset
     )
     np.testing.assert_allclose(
         output.distribution.log_prob(rollout.action), rollout.log_prob, rtol=1e-5, atol=1e-5
     )
-    np.testing.assert_allclose(output.value, rollout.value, rtol=1e-5, atol=1e-5)
-    assert rollout.done.any() and not rollout.done.all()
+    assert rollout.done.any() and not rollout.done.all() and np.isfinite(total)
 
 
 def test_episodes_begin_where_the_one_before_ended(played):
@@ -128,8 +134,6 @@ def test_a_bootstrap_is_the_value_of_the_last_observation(config):
 
 def test_a_loss_of_columns_is_that_of_each_column(played, config):
     """Columns do not mix: the loss of a batch is the mean of its columns' losses."""
-    from twinenv.ppo.learn import _columns
-
     network, learner, _, rollout = played
     config = dataclasses.replace(config, normalize_advantage=False)
     batch = _columns(rollout, rollout.reward)

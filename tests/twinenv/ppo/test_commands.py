@@ -130,7 +130,12 @@ def test_a_run_is_neither_overwritten_nor_mistaken(run, capsys):
     assert (run / "metrics.csv").read_text() == before
 
 
-def test_options_can_be_stopped_at_a_target(known, tmp_path):
+def test_a_run_made_in_python_says_what_it_lacks(known, finished, capsys):
+    assert cli.eval_main(["Line-test", "--run", str(finished[1])]) == 2
+    assert "does not say its env_options, preset, until" in capsys.readouterr().err
+
+
+def test_a_run_can_stop_at_a_target(known, tmp_path):
     folder = tmp_path / "early"
     arguments = ["Line-test", "--run", str(folder), "--until", "0.01", "--quiet"]
     assert cli.train_main(arguments) == 0
