@@ -12,7 +12,8 @@ import numpy as np
 
 from pong_jax import params as parameters
 from pong_jax import rules
-from pong_jax.observation import limits, observe
+from pong_jax.limits import observation_limits
+from pong_jax.observation import observe
 from pong_jax.params import EnvParams, court_of
 from pong_jax.render import render_frame
 from pong_jax.reward import reward_of
@@ -146,7 +147,7 @@ class Pong(Environment[EnvState, EnvParams]):
         return observe(_rally(state), self.resolve(params))
 
     def observation_space(self, params: EnvParams | None = None) -> spaces.Box:
-        low, high = limits(self.resolve(params))
+        low, high = observation_limits(self.resolve(params))
         return spaces.Box(low, high, (8,), jnp.float32)
 
     def state_space(self, params: EnvParams | None = None) -> spaces.Dict:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 from pong_jax.params import Court, EnvParams, court_of
 from pong_jax.rules import Rally
 
-__all__ = ["INDEX", "limits", "observe"]
+__all__ = ["INDEX", "observe"]
 
 INDEX = (
     "paddle_yl",
@@ -71,19 +70,3 @@ def _stack_batch(size: int, batched: Sequence[bool], *parts: jax.Array) -> tuple
 
 def _paddle(paddle_y: jax.Array, court: Court) -> jax.Array:
     return (paddle_y - court.min_paddle_y) / (court.max_paddle_y - court.min_paddle_y)
-
-
-def limits(params: EnvParams) -> tuple[Any, Any]:
-    """Least and greatest observation, each `float32[8]`.
-
-    The reference declares 0 to 1; the ball is outside the court for a frame when it bounces.
-    """
-    p = params
-    fastest = max(p.ball_max_speed_y, p.ball_initial_speed_y, p.ball_speed_y_increment)
-    rounding = 1e-6
-    over_x, over_y = p.ball_initial_speed_x / p.width + rounding, fastest / p.height + rounding
-    over_v = max(0.0, (fastest - p.ball_max_speed_y) / (2 * p.ball_max_speed_y)) + rounding
-    low = [0.0, 0.0, -over_x, -over_y, 0.0, -over_v, 0.0, 0.0]
-    most = 1.0 + rounding
-    high = [most, most, most, 1.0 + over_y, most, 1.0 + over_v, 0.0, 0.0]
-    return jnp.asarray(low, jnp.float32), jnp.asarray(high, jnp.float32)

@@ -20,7 +20,6 @@ from pong_jax.observation import INDEX
 from pong_jax.params import EnvParams
 from pong_jax.reference import HeaderPong, WheelPong
 from pong_jax.reference.narrator import EVENTS, IMPOSSIBLE, narrate
-from pong_jax.rules.chance import next_bit
 from pong_jax.scenarios import SCENARIOS
 from pong_jax.state import EnvState
 from twinenv.fields import Field, fields_of
@@ -76,10 +75,6 @@ _DISCRETE = tuple(name for name in _CONFIGURATIONS if name != "continuous")
 
 
 _HEADER_3 = os.environ.get("TWINENV_PUFFER_HEADER", "")
-# A `rand_r` seed whose next lowest bit is 0, and one whose is 1.
-_SEED_OF_BIT = np.array(
-    [next(seed for seed in range(64) if next_bit(seed) == bit) for bit in (0, 1)], np.uint32
-)
 
 
 class FastPong(FastSide):
@@ -120,7 +115,9 @@ class FastPong(FastSide):
     def step(self, state: Rows, actions: np.ndarray, draws: Rows) -> Step:
         """One step; serve bits in `draws` take the place of the state's own stream."""
         if "serve_bit" in draws:
-            state = state | {"rng": _SEED_OF_BIT[draws["serve_bit"]]}
+            state = state | {
+                "rng": np.asarray(situations.SEED_OF_BIT, np.uint32)[draws["serve_bit"]]
+            }
         loaded = self.env_state(state)
         keys = jnp.zeros((len(actions), 2), jnp.uint32)
         obs, after, reward, terminated, _ = self._step(keys, loaded, self._as_action(actions))

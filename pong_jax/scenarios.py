@@ -9,15 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from pong_jax.params import EnvParams
-from pong_jax.rules.chance import next_bit
-from pong_jax.situations import opening
+from pong_jax.situations import SEED_OF_BIT, opening
 from twinenv.verify.pair import Scenario
 
 __all__ = ["SCENARIOS"]
 
 _STILL, _UP, _DOWN, _NO_SUCH = 0, 1, 2, 7
-_DOWN_NEXT = next(seed for seed in range(64) if next_bit(seed) == 0)
-_FLAT_NEXT = next(seed for seed in range(64) if next_bit(seed) == 1)
+_DOWN_NEXT, _FLAT_NEXT = SEED_OF_BIT
 
 _TO_LEFT = {"ball_x": 8, "ball_vx": -10, "ball_y": 300, "ball_vy": 2}
 _TO_RIGHT = {"ball_x": 460, "ball_vx": 10, "ball_y": 300, "ball_vy": 2}

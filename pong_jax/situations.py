@@ -7,7 +7,10 @@ import numpy as np
 from pong_jax.params import EnvParams, is_integral
 from twinenv.verify.pair import Policy, Rows, Step
 
-__all__ = ["POLICIES", "opening", "random_states"]
+__all__ = ["POLICIES", "SEED_OF_BIT", "opening", "random_states"]
+
+SEED_OF_BIT = (0, 1)
+"""A `rand_r` seed whose next serve bit is 0, and one whose is 1."""
 
 _STILL, _UP, _DOWN = 0, 1, 2
 _NUMBERS = ("paddle_yl", "paddle_yr", "ball_x", "ball_y", "ball_vx", "ball_vy")

@@ -29,9 +29,9 @@ def vector_env(num_envs: int, **options: Any) -> gymnasium.vector.VectorEnv:
     import gymnasium
     from gymnasium.vector import AutoresetMode, VectorEnv
 
-    from pong_jax.observation import limits
+    from pong_jax.limits import observation_limits
 
-    low, high = map(np.asarray, limits(params_of(**options)))
+    low, high = map(np.asarray, observation_limits(params_of(**options)))
 
     class PufferPong(VectorEnv):
         metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 (Gymnasium's own form)

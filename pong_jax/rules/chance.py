@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-__all__ = ["next_bit", "rand_r_bit"]
+__all__ = ["rand_r_bit"]
 
 _A, _C, _MOD = 1103515245, 12345, 1 << 32
 # One call of rand_r makes three steps of x -> A x + C; their composition is one such step.
@@ -25,8 +25,3 @@ def rand_r_bit(rng: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     rng = rng * jnp.uint32(_A3) + jnp.uint32(_C3)
     return rng, (rng >> jnp.uint32(16)) & jnp.uint32(1)
-
-
-def next_bit(seed: int) -> int:
-    """The bit that `rand_r_bit` gives for a Python integer."""
-    return (seed * _A3 + _C3 >> 16) & 1

@@ -57,14 +57,10 @@ class PolicyAct:
 
     def __call__(self, weights: Any, obs: Any, mask: jax.Array, key: jax.Array) -> jax.Array:
         """Actions for `obs: [N, ...]` and `mask: bool[N, A]` under the given weights."""
-        from twinenv.ppo.learn import policy_of
-        from twinenv.ppo.rollout import once
+        from twinenv.ppo.policy import step_function
 
         spec, num_envs = self.policy.spec, mask.shape[0]
-        apply = policy_of(self.network, weights["params"], weights["obs_moments"])
         carry, reset = self.policy.initial_carry(num_envs), jnp.zeros(num_envs, jnp.bool_)
-        output = once(apply, obs, mask if spec.masked else None, carry, reset)
-        action = output.distribution.sample(key)
-        if spec.actions.discrete:
-            return action
-        return jnp.clip(action, -1.0, 1.0).reshape(num_envs, *spec.actions.shape)
+        inputs = (obs, mask if spec.masked else None, carry, reset)
+        step = step_function(self.network, spec.actions.shape)
+        return step(weights["params"], weights["obs_moments"], inputs, key, False)[0]

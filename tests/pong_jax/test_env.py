@@ -14,8 +14,7 @@ import pong_jax
 from pong_jax import observation
 from pong_jax.params import EnvParams, court_of, is_integral
 from pong_jax.rules import rand_r_bit
-from pong_jax.rules.chance import next_bit
-from pong_jax.situations import opening
+from pong_jax.situations import SEED_OF_BIT, opening
 from twinenv import fields
 
 
@@ -111,7 +110,7 @@ def test_serve_bits_are_those_of_the_c_library():
     after, bits = rand_r_bit(jnp.asarray(seeds))
     expected = [rand_r(int(seed)) for seed in seeds]
     assert list(zip(map(int, after), map(int, bits), strict=True)) == expected
-    assert [next_bit(int(seed)) for seed in seeds] == [bit for _, bit in expected]
+    assert [rand_r(seed)[1] for seed in SEED_OF_BIT] == [0, 1]
 
 
 def _at(env, **values):
@@ -188,8 +187,19 @@ def test_picture_shows_paddles_ball_and_scores():
 def test_observation_index_names_state_fields():
     assert set(observation.INDEX) <= set(fields.fields_of(pong_jax.EnvState))
     env, params = pong_jax.make()
-    low, high = observation.limits(params)
-    assert env.observation_space(params).shape == low.shape == high.shape == (8,)
+    assert env.observation_space(params).shape == (len(observation.INDEX),)
+
+
+def test_observation_limits_follow_traced_parameters():
+    env, params = pong_jax.make(width=900.0, ball_speed_y_increment=30.0)
+
+    def limits(params):
+        space = env.observation_space(params)
+        return space.low, space.high
+
+    for traced, given in zip(jax.jit(limits)(params), limits(params), strict=True):
+        np.testing.assert_allclose(traced, given, rtol=1e-6)
+    assert limits(params)[0][5] < 0  # a spin of 30 leaves the speeds of 13
 
 
 def test_readme_has_the_field_table():

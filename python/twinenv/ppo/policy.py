@@ -21,7 +21,7 @@ from twinenv.ppo.normalizers import Moments, initial_moments
 from twinenv.ppo.rollout import once
 from twinenv.ppo.runs import Run, Spec, leaf_shapes
 
-__all__ = ["Policy", "example_of", "load_policy", "network_of"]
+__all__ = ["Policy", "example_of", "load_policy", "network_of", "step_function"]
 
 
 def network_of(spec: Spec, config: Config) -> MLPPolicy:
@@ -52,7 +52,7 @@ class Policy:
     def act(
         self, obs: Any, mask: Any = None, key: jax.Array | None = None, *, greedy: bool = False
     ) -> jax.Array:
-        """Actions for a batch of observations, of a policy without memory.
+        """Actions for a batch of observations, of a policy without memory; may be traced.
 
         Args:
             obs: `[N, ...]`.
@@ -80,14 +80,15 @@ class Policy:
     ) -> tuple[jax.Array, Any]:
         """Actions and the next memory; `reset: bool[N]` is true where an episode begins."""
         key = key if key is not None else jax.random.key(0)
-        return self._jitted(self.params, self.obs_moments, (obs, mask, carry, reset), key, greedy)
-
-    @functools.cached_property
-    def _jitted(self) -> Any:
-        return _step_function(self.network, self.spec.actions.shape)
+        inputs = (obs, mask, carry, reset)
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((inputs, key)))
+        # Compiler options are for the outermost program only.
+        step = step_function if traced else _compiled_step
+        step = step(self.network, self.spec.actions.shape)
+        return step(self.params, self.obs_moments, inputs, key, greedy)
 
     def _checked(self, obs: Any, mask: Any) -> int:
-        given = leaf_shapes(jax.tree.map(np.asarray, obs))
+        given = leaf_shapes(jax.tree.map(_as_array, obs))
         good = given.keys() == self.spec.obs.keys() and all(
             len(given[name].shape) == len(want.shape) + 1 and given[name].shape[1:] == want.shape
             for name, want in self.spec.obs.items()
@@ -105,9 +106,17 @@ class Policy:
         return num_envs
 
 
-@functools.lru_cache(maxsize=32)
-def _step_function(network: nn.Module, shape: tuple[int, ...]) -> Any:
-    """The jitted step, shared by all parameters of one network."""
+def _as_array(leaf: Any) -> Any:
+    return leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
+
+
+def step_function(network: nn.Module, shape: tuple[int, ...]) -> Any:
+    """`(params, obs_moments, (obs, mask, carry, reset), key, greedy) -> (action, carry)`.
+
+    Args:
+        network: the flax module.
+        shape: of one continuous action; () for a discrete one.
+    """
 
     def step(
         params: Any, obs_moments: Moments | None, inputs: Any, key: jax.Array, greedy: bool
@@ -119,7 +128,14 @@ def _step_function(network: nn.Module, shape: tuple[int, ...]) -> Any:
             action = jnp.clip(action, -1.0, 1.0).reshape(-1, *shape)
         return action, output.carry
 
+    return step
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled_step(network: nn.Module, shape: tuple[int, ...]) -> Any:
+    """The compiled step, shared by all parameters of one network."""
     options = compiler_options(quick=True)
+    step = step_function(network, shape)
     return jax.jit(step, static_argnames="greedy", compiler_options=options)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from twinenv.env import Environment, TwoPlayerEnvironment
+from twinenv.env import Environment
 from twinenv.ppo.networks import Actions
 
 __all__ = ["Step", "View", "view_of"]
@@ -94,14 +94,14 @@ def view_of(env: Any, params: Any) -> View:
     Raises:
         TypeError: it is neither, or has two players.
     """
-    if isinstance(env, TwoPlayerEnvironment):
+    if isinstance(env, Environment) and env.num_players == 2:
         raise TypeError(
             f"{env.name} has two players and this trainer trains one; wrap it with "
             "twinenv.wrappers.versus(env, opponent)"
         )
     if isinstance(env, Environment):
-        masked = type(env).action_mask is not Environment.action_mask
-        return View(env, Actions(env.is_discrete, env.num_actions, env.action_shape), masked)
+        actions = Actions(env.is_discrete, env.num_actions, env.action_shape)
+        return View(env, actions, env.masked)
     if not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         raise TypeError(
             f"cannot train on a {type(env).__name__}; accepted are twinenv environments, "

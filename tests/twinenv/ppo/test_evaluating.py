@@ -1,5 +1,6 @@
 """Evaluation, against counting by hand."""
 
+import jax
 import numpy as np
 import pytest
 import scipy.stats
@@ -91,6 +92,18 @@ def test_samples_and_greedy_play_of_a_jax_environment(policy):
     assert not np.array_equal(runs[0].returns, runs[2].returns)
     assert all(len(run.returns) == 24 and run.lengths.max() <= 9 for run in runs)
     assert 0 < runs[0].outcomes["moved"].mean < 1
+
+
+def test_a_policy_acts_in_and_outside_of_a_program(policy):
+    obs, mask = np.random.default_rng(0).random((5, 7), np.float32), np.ones((5, 3), np.bool_)
+    key = jax.random.key(3)
+
+    def act(obs, mask, key):
+        return policy.act(obs, mask, key), policy.act(obs, mask, greedy=True)
+
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(act)(obs, mask, key), act(obs, mask, key))
+    with pytest.raises(ValueError, match="this policy takes a batch"):
+        jax.jit(act)(obs[0], mask, key)
 
 
 def test_another_environment_is_refused(policy):

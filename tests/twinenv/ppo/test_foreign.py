@@ -1,7 +1,5 @@
 """Environments of gymnax, with their six-value step, discrete and continuous."""
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +8,7 @@ from line import Glide, Line
 
 from twinenv.ppo import Config, train
 from twinenv.ppo.views import view_of
+from twinenv.wrappers import EpisodeStatistics
 
 gymnax = pytest.importorskip("gymnax")
 
@@ -88,5 +87,6 @@ def test_an_old_step_is_refused():
 def test_two_players_need_an_opponent(new_task):
     from toys import Duel
 
-    with pytest.raises(TypeError, match="has two players and this trainer trains one"):
-        train(Duel(), None, dataclasses.replace(SMALL), task=new_task())
+    for env in (Duel(), EpisodeStatistics(Duel())):
+        with pytest.raises(TypeError, match="has two players and this trainer trains one"):
+            train(env, None, SMALL, task=new_task())
