@@ -115,9 +115,7 @@ class FastPong(FastSide):
     def step(self, state: Rows, actions: np.ndarray, draws: Rows) -> Step:
         """One step; serve bits in `draws` take the place of the state's own stream."""
         if "serve_bit" in draws:
-            state = state | {
-                "rng": np.asarray(situations.SEED_OF_BIT, np.uint32)[draws["serve_bit"]]
-            }
+            state = state | {"rng": situations.SEED_OF_BIT[draws["serve_bit"]]}
         loaded = self.env_state(state)
         keys = jnp.zeros((len(actions), 2), jnp.uint32)
         obs, after, reward, terminated, _ = self._step(keys, loaded, self._as_action(actions))

@@ -9,7 +9,7 @@ from twinenv.verify.pair import Policy, Rows, Step
 
 __all__ = ["POLICIES", "SEED_OF_BIT", "opening", "random_states"]
 
-SEED_OF_BIT = (0, 1)
+SEED_OF_BIT = np.array([0, 1], np.uint32)
 """A `rand_r` seed whose next serve bit is 0, and one whose is 1."""
 
 _STILL, _UP, _DOWN = 0, 1, 2

@@ -110,7 +110,7 @@ def test_serve_bits_are_those_of_the_c_library():
     after, bits = rand_r_bit(jnp.asarray(seeds))
     expected = [rand_r(int(seed)) for seed in seeds]
     assert list(zip(map(int, after), map(int, bits), strict=True)) == expected
-    assert [rand_r(seed)[1] for seed in SEED_OF_BIT] == [0, 1]
+    assert [rand_r(int(seed))[1] for seed in SEED_OF_BIT] == [0, 1]
 
 
 def _at(env, **values):
