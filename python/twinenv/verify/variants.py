@@ -81,27 +81,39 @@ def judge(house: Path, exam: Path, variants: Sequence[Variant], **how: bool) -> 
         root = Path(scratch)
         ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "*.so")
         shutil.copytree(house.resolve(), root / "house" / house.name, ignore=ignored)
+        limit = _SLOWER * _unchanged(root, exam, how)
         verdicts: list[Verdict] = []
         for start in range(0, len(variants), _A_PROCESS):
-            for verdict in _judged(root, exam, variants[start : start + _A_PROCESS], how):
+            part = variants[start : start + _A_PROCESS]
+            for verdict in _judged(root, exam, part, how, max(_LEAST_SECONDS, limit)):
                 verdicts.append(verdict)
                 killers = ", ".join(verdict.killed_by) or "SURVIVED"
                 _log.info("%d/%d %s %s", len(verdicts), len(variants), killers, verdict.name)
         return verdicts
 
 
+def _unchanged(root: Path, exam: Path, how: Mapping[str, bool]) -> float:
+    """Seconds that the unchanged house takes to answer everything."""
+    start, baseline = time.monotonic(), Variant(_BASELINE, {})
+    with _process(root, exam, [baseline], {**how, "every_level": True}) as (process, results):
+        verdict = next(_read(process, results, 1, math.inf), None)
+        ended = process.poll()
+    if verdict is None:
+        why = f"exit status {ended}: {_tail(root / 'log')}"
+        raise RuntimeError(f"{_BASELINE} cannot be judged: {why}")
+    if verdict.killed_by:
+        raise RuntimeError(f"{_BASELINE} does not pass its own exam: {dict(verdict.why)}")
+    return time.monotonic() - start
+
+
 def _judged(
-    root: Path, exam: Path, variants: Sequence[Variant], how: Mapping[str, bool]
+    root: Path, exam: Path, variants: Sequence[Variant], how: Mapping[str, bool], limit: float
 ) -> Iterator[Verdict]:
     """Verdicts in order; a process that hangs or dies is replaced after the variant it was at."""
     left = list(variants)
     while left:
         with _process(root, exam, left, how) as (process, results):
-            verdicts = _read(process, results, 1 + len(left))
-            baseline = next(verdicts, None)
-            if baseline and baseline.killed_by:
-                raise RuntimeError(f"{_BASELINE} does not pass its own exam: {dict(baseline.why)}")
-            for verdict in verdicts:
+            for verdict in _read(process, results, len(left), limit):
                 yield verdict
                 left.pop(0)
             ended = process.poll()
@@ -109,8 +121,6 @@ def _judged(
             return
         killer = "time" if ended is None else "process"
         why = "it hangs" if ended is None else f"exit status {ended}: {_tail(root / 'log')}"
-        if baseline is None:
-            raise RuntimeError(f"{_BASELINE} cannot be judged: {why}")
         yield Verdict(left.pop(0).name, (killer,), {killer: why})
 
 
@@ -151,18 +161,17 @@ def _process(
             process.wait()
 
 
-def _read(process: subprocess.Popen[bytes], results: Path, count: int) -> Iterator[Verdict]:
-    """Verdicts as they are written, until all are there, the process ends, or it takes too long."""
-    last, seen, limit = time.monotonic(), 0, math.inf
+def _read(
+    process: subprocess.Popen[bytes], results: Path, count: int, limit: float
+) -> Iterator[Verdict]:
+    """Verdicts as they are written, until all are there, the process ends or one takes too long."""
+    last, seen = time.monotonic(), 0
     while seen < count:
         ended = process.poll() is not None
         lines = results.read_text().splitlines(keepends=True)
         for line in lines[seen:]:
             if line.endswith("\n"):
-                now = time.monotonic()
-                if not seen:
-                    limit = max(_LEAST_SECONDS, _SLOWER * (now - last))
-                last, seen = now, seen + 1
+                last, seen = time.monotonic(), seen + 1
                 values = json.loads(line)
                 yield Verdict(values["name"], tuple(sorted(values["killed"])), values["killed"])
         if ended or time.monotonic() - last > limit:
@@ -188,17 +197,13 @@ def work() -> None:
     pair = _imported(house, root).PAIR
     exam = Exam(Path(job["exam"]), pair)
     with open(job["results"], "a", buffering=1) as results:
-
-        def tell(name: str, killed: dict[str, str]) -> None:
-            results.write(json.dumps({"name": name, "killed": killed}) + "\n")
-
-        tell(_BASELINE, exam.examine(pair, **{**job["how"], "every_level": True}))
         for variant in job["variants"]:
             if os.getppid() != parent:
                 return  # nobody reads any more
             with _changed(root / house, variant["files"]):
                 how = {"first": variant["first"], **job["how"]}
-                tell(variant["name"], _killed(house, root, exam, how))
+                killed = _killed(house, root, exam, how)
+                results.write(json.dumps({"name": variant["name"], "killed": killed}) + "\n")
 
 
 @contextlib.contextmanager

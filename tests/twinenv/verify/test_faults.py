@@ -110,17 +110,16 @@ class _Idle:
 
 
 def test_a_twin_that_hangs_is_killed_by_time(house, tmp_path, monkeypatch):
-    baseline = Verdict("the unchanged house", (), {})
-    monkeypatch.setattr(variants, "_read", lambda *_: iter([baseline]))
+    monkeypatch.setattr(variants, "_unchanged", lambda *_: 1.0)
+    monkeypatch.setattr(variants, "_read", lambda *_: iter(()))
     monkeypatch.setattr(variants.subprocess, "Popen", _Idle)
     made = judge(house, tmp_path, [Variant("one", {}), Variant("two", {})])
     assert [v.killed_by for v in made] == [("time",), ("time",)]
 
 
-def test_reading_gives_up_on_a_silent_process(tmp_path, monkeypatch):
-    monkeypatch.setattr(variants, "_LEAST_SECONDS", 0.05)
+def test_reading_gives_up_on_a_silent_process(tmp_path):
     (tmp_path / "results").write_text('{"name": "one", "killed": {}}\n{"name": "tw')
-    assert [v.name for v in variants._read(_Idle(), tmp_path / "results", 2)] == ["one"]
+    assert [v.name for v in variants._read(_Idle(), tmp_path / "results", 2, 0.05)] == ["one"]
 
 
 def test_mutants_change_programs_and_are_reproducible(house):
