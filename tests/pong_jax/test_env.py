@@ -184,6 +184,26 @@ def test_picture_shows_paddles_ball_and_scores():
     assert not np.array_equal(picture[:50], empty[:50])
 
 
+def test_steps_outside_of_a_program_are_compiled_once():
+    env, params = pong_jax.make(frameskip=8)
+    key, action = jax.random.key(0), jnp.int32(1)
+    _, state = env.reset(key, params)
+    env.step(key, state, action, params)
+    compiled = []
+
+    def listen(event, *_, **__):
+        compiled.append(event)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        env.step(key, state, action, params)
+        assert compiled == []
+        jax.jit(lambda x: x + 1)(1)
+        assert compiled != []  # the events are still reported
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
 def test_observation_index_names_state_fields():
     assert set(observation.INDEX) <= set(fields.fields_of(pong_jax.EnvState))
     env, params = pong_jax.make()

@@ -90,7 +90,6 @@ def test_trained_policies_are_worth_the_same_on_both_sides():
     assert len(result.details["transfer"]) >= 2
 
 
-@pytest.mark.slow
 def test_every_planted_fault_is_killed_by_its_level():
     graded = check_faults(PAIR, GOLDEN.parent / "faults", GOLDEN)
     assert graded["killed"] == graded["total"] >= 20
