@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,7 +80,7 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
     try:
-        import imageio_ffmpeg  # type: ignore[import-not-found]
+        import imageio_ffmpeg
     except ImportError as error:
         raise ValueError(
             f"writing {path} needs the package imageio-ffmpeg; install twinenv[video], or choose "
@@ -85,12 +88,19 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
         ) from error
     first = next(pictures)
     height, width = first.shape[:2]
-    writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=fps)
-    writer.send(None)
-    count = 1
-    writer.send(np.ascontiguousarray(first))
-    for picture in pictures:
-        writer.send(np.ascontiguousarray(picture))
-        count += 1
-    writer.close()
+    # The codec needs an even size.
+    even, rate = "pad=ceil(iw/2)*2:ceil(ih/2)*2", str(fps)
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", rate, "-i", "-"]
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error", *raw]
+    command += ["-vf", even, "-pix_fmt", "yuv420p", str(path)]
+    count = 0
+    # imageio_ffmpeg's own writer forks, which may hang a process that runs JAX.
+    ffmpeg = subprocess.Popen(command, stdin=subprocess.PIPE)
+    with contextlib.suppress(BrokenPipeError), ffmpeg:
+        assert ffmpeg.stdin is not None
+        for picture in itertools.chain([first], pictures):
+            ffmpeg.stdin.write(np.ascontiguousarray(picture).data)
+            count += 1
+    if ffmpeg.returncode:
+        raise ValueError(f"cannot write {path}: ffmpeg ended with status {ffmpeg.returncode}")
     return count

@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError, MissingReferenceError) as error:
         print(f"twinenv verify: {error}", file=sys.stderr)
     except ModuleNotFoundError as error:
-        print(f"twinenv verify: {error}; install twinenv[test]", file=sys.stderr)
+        print(f"twinenv verify: {error}; install twinenv[reference,test]", file=sys.stderr)
     except Exception:  # of a pair or a reference: whatever it is, nothing was verified
         traceback.print_exc()
         print("twinenv verify: could not run, see above", file=sys.stderr)

@@ -1,6 +1,7 @@
 """The commands `train`, `eval` and `play`, from arguments to files."""
 
 import json
+import subprocess
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from PIL import Image
 from twinenv import registry
 from twinenv.ppo import Config, Preset, Target, cli
 from twinenv.ppo.config import from_file, replaced
+from twinenv.ppo.play import write_video
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,21 @@ def test_play_writes_a_film(run, tmp_path, capsys):
         assert np.asarray(film.convert("RGB")).max() > 200
     assert cli.play_main([*arguments, "--out", str(tmp_path / "film.avi")]) == 2
     assert "accepted endings are .gif and .mp4" in capsys.readouterr().err
+
+
+def test_a_film_may_be_an_mp4(tmp_path):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    pictures = (np.full((9, 15, 3), 20 * i, np.uint8) for i in range(6))
+    assert write_video(tmp_path / "film.mp4", pictures, 5.0) == 6
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(tmp_path / "film.mp4"), "-f", "rawvideo"]
+    command += ["-pix_fmt", "gray", "-loglevel", "error", "-"]
+    shown = subprocess.run(command, check=True, capture_output=True).stdout
+    frames = np.frombuffer(shown, np.uint8).reshape(6, 10, 16)[:, :9, :15]
+    np.testing.assert_allclose(frames.mean(axis=(1, 2)), 20 * np.arange(6), atol=4)
+    with pytest.raises(ValueError, match="cannot write"):
+        write_video(
+            tmp_path / "nowhere" / "film.mp4", iter([np.zeros((800, 800, 3), np.uint8)] * 9), 5.0
+        )
 
 
 def test_a_film_needs_its_extra(run, tmp_path, capsys, monkeypatch):
