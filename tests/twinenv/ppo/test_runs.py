@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -187,12 +188,42 @@ def test_gymnasium_vector_environment_trains_on_the_host():
         ({"learning_rte": 0.1}, "did you mean 'learning_rate'?"),
         ({"hidden": [8, "x"]}, "accepted is a list of integers"),
         ({"activation": "sine"}, "activation is 'sine'; accepted is one of"),
+        ({"activation": ["relu"]}, "activation is ['relu']; accepted is a text"),
+        ({"learning_rate": "1e-3"}, "learning_rate is '1e-3'; accepted is a number"),
+        ({"total_steps": 1.5}, "total_steps is 1.5; accepted is an integer"),
+        ({"num_envs": True}, "num_envs is True; accepted is an integer"),
+        ({"anneal": 1}, "anneal is 1; accepted is true or false"),
+        ({"hidden": 64}, "hidden is 64; accepted is a list of integers"),
+        ({"seed": 1 << 32}, "accepted is an integer from 0 to 4294967295"),
     ],
 )
 def test_bad_options_are_one_sentence(changes, words):
     with pytest.raises(ValueError, match=r".") as caught:
         replaced(Config(), changes)
     assert words in str(caught.value) and "\n" not in str(caught.value)
+    if changes.keys() <= vars(Config()).keys():
+        with pytest.raises(ValueError, match=re.escape(words)):
+            Config(**changes)
+
+
+def test_numbers_of_numpy_whole_floats_and_lists_are_options_too():
+    """They hash, they can be written and read again, and they equal the plain ones."""
+    given = Config(
+        total_steps=1e6,
+        num_envs=np.int64(32),
+        learning_rate=np.float32(0.5),
+        gamma=1,
+        anneal=np.bool_(True),
+        hidden=[np.int32(16), 8.0],
+        seed=np.asarray(3),
+    )
+    plain = Config(
+        total_steps=1_000_000, num_envs=32, learning_rate=0.5, gamma=1.0, hidden=(16, 8), seed=3
+    )
+    assert given == plain and hash(given) == hash(plain)
+    assert replaced(Config(), json.loads(json.dumps(dataclasses.asdict(given)))) == plain
+    kinds = {name: type(value) for name, value in vars(plain).items()}
+    assert {name: type(value) for name, value in vars(given).items()} == kinds
 
 
 @pytest.mark.slow
