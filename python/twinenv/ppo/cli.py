@@ -146,7 +146,7 @@ def _parsed(command: str, kind: Any, argv: Sequence[str], **more: Any) -> Any:
 def _train(argv: list[str]) -> int:
     given = _train_arguments(argv)
     if given.resume is not None:
-        return _resume(given)
+        return _resume(given, argv)
     preset = _preset(given.env, given.preset)
     options = _env_options(given, preset)
     labels = {
@@ -162,9 +162,15 @@ def _train(argv: list[str]) -> int:
     return _run(labels, given.options, folder, resume=False, quiet=given.quiet)
 
 
-def _resume(given: TrainArguments) -> int:
+def _resume(given: TrainArguments, argv: list[str]) -> int:
     from twinenv.ppo.runs import Run
 
+    options = {text.partition("=")[0] for text in argv if text.startswith("--")}
+    if others := sorted(options - {"--resume", "--quiet", "--no-quiet"}):
+        raise ValueError(
+            f"{', '.join(others)} cannot be given with --resume; a run goes on with the options it "
+            "was started with"
+        )
     run = Run.open(given.resume or "")
     labels = _labels(run, given.env)
     return _run(labels, run.config, run.path, resume=True, quiet=given.quiet)
@@ -215,8 +221,12 @@ def _train_arguments(argv: list[str]) -> TrainArguments:
     first.add_argument("--preset", default="default")
     first.add_argument("--config", default=None)
     early = first.parse_known_args(argv)[0]
-    known = argv and not argv[0].startswith("-")
-    config = _preset(argv[0], early.preset).config if known else Config()
+    named = argv and not argv[0].startswith("-")
+    if not named and argv and not {"-h", "--help"} & {*argv}:
+        raise ValueError(
+            f"the environment comes before the options: twinenv train ENV {argv[0]} ..."
+        )
+    config = _preset(argv[0], early.preset).config if named else Config()
     if early.config is not None:
         changes = from_file(early.config)
         changes.pop("env", None)

@@ -116,7 +116,7 @@ def learn(
     reward = rollout.reward
     if return_moments is not None:
         return_moments = merged(return_moments, discounted)
-        reward = reward * jax.lax.rsqrt(return_moments.var + _EPSILON)
+        reward = reward * jax.lax.rsqrt(return_moments.var[0] + _EPSILON)
     advantage = _advantages(rollout, reward, config)
     rate = update.learning_rate(config, done_updates, num_updates)
 

@@ -14,17 +14,17 @@ _LIMIT = 10.0
 
 
 class Moments(NamedTuple):
-    """Mean and variance of what was seen so far.
+    """Mean and variance of what was seen so far, of each leaf of a pytree in the order of leaves.
 
     Attributes:
         seen: `float32`, how many values.
-        mean: pytree of `float32[...]`, shaped as one value.
-        var: pytree of `float32[...]`, likewise; 1 before the first value.
+        mean: `float32[...]`, shaped as that leaf of one value.
+        var: `float32[...]`, likewise; 1 before the first value.
     """
 
     seen: jax.Array
-    mean: Any
-    var: Any
+    mean: list[jax.Array]
+    var: list[jax.Array]
 
 
 def initial_moments(one: Any) -> Moments:
@@ -33,17 +33,16 @@ def initial_moments(one: Any) -> Moments:
     Args:
         one: pytree of arrays or shapes like one value.
     """
-    mean = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, jnp.float32), one)
-    return Moments(jnp.zeros((), jnp.float32), mean, jax.tree.map(jnp.ones_like, mean))
+    mean = [jnp.zeros(leaf.shape, jnp.float32) for leaf in jax.tree.leaves(one)]
+    return Moments(jnp.zeros((), jnp.float32), mean, [jnp.ones_like(leaf) for leaf in mean])
 
 
 def merged(moments: Moments, batch: Any) -> Moments:
     """The moments after `batch`, a pytree of `[T, N, ...]` (Chan's parallel formula)."""
-    rows = jax.tree.leaves(batch)[0]
-    new = jnp.asarray(rows.shape[0] * rows.shape[1], jnp.float32)
+    batch = [leaf.astype(jnp.float32) for leaf in jax.tree.leaves(batch)]
+    new = jnp.asarray(batch[0].shape[0] * batch[0].shape[1], jnp.float32)
     seen = moments.seen + new
     weight = new / seen
-    batch = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), batch)
     batch_mean = jax.tree.map(lambda leaf: jnp.mean(leaf, axis=(0, 1)), batch)
     batch_var = jax.tree.map(lambda leaf: jnp.var(leaf, axis=(0, 1)), batch)
 
@@ -62,4 +61,5 @@ def standardized(moments: Moments, values: Any) -> Any:
         value = (value.astype(jnp.float32) - mean) * jax.lax.rsqrt(var + _EPSILON)
         return jnp.clip(value, -_LIMIT, _LIMIT)
 
-    return jax.tree.map(one, values, moments.mean, moments.var)
+    leaves, structure = jax.tree.flatten(values)
+    return jax.tree.unflatten(structure, map(one, leaves, moments.mean, moments.var))

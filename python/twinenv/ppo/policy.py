@@ -201,7 +201,9 @@ def example_of(spec: Spec, network: Any, num_envs: int) -> tuple[Any, Any, Any, 
 
 def _initial(network: Any, spec: Spec, config: Config) -> tuple[Any, Moments | None]:
     params = network.init(jax.random.key(0), *example_of(spec, network, 1))
-    return params, initial_moments(spec.example) if config.normalize_observation else None
+    return params, initial_moments(
+        list(spec.obs.values())
+    ) if config.normalize_observation else None
 
 
 def _one_seed(arrays: dict[str, np.ndarray], seed: int, seeds: int) -> dict[str, np.ndarray]:

@@ -24,7 +24,8 @@ class Spec:
     """What a policy needs to know of the environment it was trained on.
 
     Attributes:
-        obs: shape and dtype of each leaf of one observation, by its path; "" if it is one array.
+        obs: shape and dtype of each leaf of one observation, in their order and by their path; ""
+            if it is one array.
         actions: what the actions are.
         masked: whether the policy sees a mask of legal actions.
     """
@@ -35,8 +36,8 @@ class Spec:
 
     @property
     def example(self) -> Any:
-        """One observation as far as its leaves' shapes and paths go."""
-        return self.obs[""] if "" in self.obs else dict(self.obs)
+        """One observation as far as its leaves' shapes and paths go: dictionaries and tuples."""
+        return _nested({tuple(name.split(".")): leaf for name, leaf in self.obs.items()})
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that `from_json` understands."""
@@ -52,6 +53,16 @@ class Spec:
         }
         actions = data["actions"] | {"shape": tuple(data["actions"]["shape"])}
         return cls(obs, Actions(**actions), data["masked"])
+
+
+def _nested(leaves: Mapping[tuple[str, ...], Any]) -> Any:
+    if leaves.keys() <= {(), ("",)}:
+        return next(iter(leaves.values()))
+    parts: dict[str, dict[tuple[str, ...], Any]] = {}
+    for (first, *rest), leaf in leaves.items():
+        parts.setdefault(first, {})[tuple(rest)] = leaf
+    inner = {name: _nested(part) for name, part in parts.items()}
+    return tuple(inner.values()) if all(map(str.isdecimal, inner)) else inner
 
 
 def leaf_shapes(obs: Any) -> dict[str, jax.ShapeDtypeStruct]:

@@ -129,6 +129,11 @@ def test_a_film_needs_its_extra(run, tmp_path, capsys, monkeypatch):
         (["Line-test", "--env-option", "fast"], "accepted is NAME=VALUE"),
         (["Line-test", "--config", "nowhere.toml"], "cannot read options from nowhere.toml"),
         (["Line-test", "--resume", "nowhere"], "holds no run"),
+        (["--seed", "3", "Line-test"], "before the options: twinenv train ENV --seed"),
+        (
+            ["Line-test", "--total-steps=9", "--resume", "nowhere", "--quiet", "--gamma", "0.9"],
+            "--gamma, --total-steps cannot be given with --resume",
+        ),
     ],
 )
 def test_wrong_arguments_are_one_sentence(known, capsys, arguments, words):

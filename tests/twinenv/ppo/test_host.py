@@ -157,3 +157,24 @@ def test_a_jax_run_is_not_resumed_on_the_host(finished, new_task):
 
 def test_moves_are_counted_on_either_side():
     assert moved({"moved": np.asarray([True, False])})[1].all()
+
+
+class GymParts(GymLine):
+    """The line, its observation in parts."""
+
+    observation_space = gymnasium.spaces.Dict(
+        {
+            "where": gymnasium.spaces.Dict({"cell": gymnasium.spaces.Box(0, 1, (CELLS,))}),
+            "since": gymnasium.spaces.Box(0, 100, (1,)),
+        }
+    )
+
+    def _obs(self):
+        obs = super()._obs()
+        return {"where": {"cell": obs[:CELLS]}, "since": obs[CELLS:]}
+
+
+def test_observations_in_parts_train_on_the_host(config, new_task):
+    short = dataclasses.replace(config, total_steps=config.steps_per_update * 2)
+    result = train(lines(8, kind=GymParts), None, short, task=new_task())
+    assert np.isfinite(result.metrics["policy_loss"]).all()

@@ -1,19 +1,22 @@
 """What is on the disk: metrics, checkpoints, and a process killed in the middle."""
 
+import dataclasses
 import math
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from line import Line
+from flax import linen as nn
+from line import CELLS, Line
 
-from twinenv.ppo import CheckpointError, checkpoint, load_policy, train
+from twinenv.ppo import CheckpointError, MLPPolicy, checkpoint, load_policy, train
 from twinenv.ppo.metrics import MetricsLog
 
 COLUMNS = ("update", "steps", "seed", "value")
@@ -193,6 +196,53 @@ def test_policies_can_be_loaded_best_or_last(finished, tmp_path):
         load_policy(folder, seed=1)
     with pytest.raises(ValueError, match="holds no run"):
         load_policy(tmp_path)
+
+
+class Named(NamedTuple):
+    """The later name comes first."""
+
+    where: Any
+    since: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested(Line):
+    """The line, its observation in parts."""
+
+    named: bool = False
+
+    def get_obs(self, state, params=None, key=None):
+        obs = super().get_obs(state, params, key)
+        where, since = obs[:CELLS], {"steps": obs[CELLS:]}
+        return Named(where, since) if self.named else {"where": (where, where[:2]), "since": since}
+
+
+class Looking(nn.Module):
+    """A policy that knows the parts by name."""
+
+    inner: MLPPolicy
+
+    def initial_carry(self, num_envs):
+        return ()
+
+    def __call__(self, obs, mask, carry, reset):
+        return self.inner((obs["where"][0], obs["since"]["steps"]), mask, carry, reset)
+
+
+@pytest.mark.parametrize("kind", ["named", "dictionary", "own network"])
+def test_a_loaded_policy_sees_observations_in_parts(config, network, new_task, tmp_path, kind):
+    env, own = Nested(kind == "named"), Looking(network) if kind == "own network" else None
+    task = new_task(network=own)
+    result = train(env, None, config, run_dir=tmp_path / "run", task=task)
+    policy = load_policy(tmp_path / "run", network=own)
+    obs = jax.vmap(env.get_obs)(env.state_class(*np.arange(15, dtype=np.int32).reshape(3, 5)))
+    mask = np.ones((5, 3), np.bool_)
+    (loaded, _), (trained, _) = (
+        jax.tree.flatten(each.obs_moments) for each in (policy, result.policy)
+    )
+    jax.tree.map(np.testing.assert_array_equal, loaded, trained)
+    actions = [each.act(obs, mask, jax.random.key(1)) for each in (policy, result.policy)]
+    np.testing.assert_array_equal(*actions)
 
 
 @pytest.mark.parametrize(
