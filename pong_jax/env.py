@@ -49,8 +49,11 @@ class Pong(Environment[EnvState, EnvParams]):
     small_call: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.frameskip, int) or self.frameskip < 1:
+        if type(self.frameskip) is not int or self.frameskip < 1:
             raise ValueError(f"frameskip is {self.frameskip!r}; accepted is an integer from 1")
+        for name in ("continuous", "stale_observation", "small_call"):
+            if type(value := getattr(self, name)) is not bool:
+                raise ValueError(f"{name} is {value!r}; accepted is True or False")
         if self.number not in ("int16", "float32"):
             raise ValueError(f'number is {self.number!r}; accepted is "int16" or "float32"')
         if self.continuous and self.number == "int16":

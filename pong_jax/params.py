@@ -100,7 +100,8 @@ def check(params: EnvParams, number: Any) -> None:
     for name, value in _lengths(params).items():
         _demand(name, value, "a finite positive number up to 8000", 0 < value <= 8000)
     score, steps = params.max_score, params.max_steps_in_episode
-    _demand("max_score", score, "an integer from 1 to 32767", 1 <= score <= 32767)
+    whole = 1 <= score <= 32767 and float(score).is_integer()
+    _demand("max_score", score, "an integer from 1 to 32767", whole)
     _demand("max_steps_in_episode", steps, "at least 1 (math.inf for no limit)", steps >= 1)
     reach = params.width / 5 + params.ball_initial_speed_x + params.ball_width
     if reach > params.width or params.ball_height > params.height:

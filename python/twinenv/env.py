@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import jax
@@ -256,6 +257,8 @@ class Environment(abc.ABC, Generic[State, Params]):
                 f"{self.name} takes params of {type(default).__module__}.{type(default).__name__}, "
                 f"got {type(params).__name__}; start from env.default_params.replace(...)"
             )
+        if type(params) is type(default):  # a wrapper's own parameters have more fields
+            _check_like("params", params, default, dtypes=False)
         if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(params)):
             self.check_params(params)
         return params
@@ -274,22 +277,27 @@ class Environment(abc.ABC, Generic[State, Params]):
                 f"state is a batch {list(shape)} of states of {self.name}; give one state per "
                 "environment, and use jax.vmap for a batch"
             )
+        _check_like("state", state, self._state_shapes())
 
     def _state_shapes(self) -> State:
-        key = jax.ShapeDtypeStruct((2,), jnp.uint32)
-        return jax.eval_shape(lambda key: self.reset(key)[1], key)
+        return _shapes(self, jnp.result_type(float))
 
     def _as_action(self, action: Any) -> jax.Array:
         """The action as an array of the right shape and dtype."""
         kind, dtype = (jnp.integer, jnp.int32) if self.is_discrete else (jnp.floating, jnp.float32)
         shape = self.action_shape
         try:
-            array = jnp.asarray(action)
+            # NumPy keeps integers that JAX would wrap round to other actions.
+            plain = isinstance(action, int | np.integer | np.ndarray)
+            array = np.asarray(action) if plain else jnp.asarray(action)
             given = f"{array.dtype}{list(array.shape)}"
             # Some outside code squeezes the axis of a single component away.
             fits = array.shape == shape or (array.shape == () and shape == (1,))
             if fits and jnp.issubdtype(array.dtype, kind):
-                return array.reshape(shape).astype(dtype)
+                if self.is_discrete and array.dtype != dtype:
+                    limits = np.iinfo(array.dtype)
+                    array = array.clip(max(limits.min, -1), min(limits.max, 2**31 - 1))
+                return jnp.asarray(array.reshape(shape).astype(dtype))
         except (TypeError, ValueError):  # no array at all, such as None or a string
             given = type(action).__name__
         raise TypeError(
@@ -344,6 +352,40 @@ class TwoPlayerEnvironment(Environment[State, Params]):
         obs, state, reward, terminated, info = super().step_env(key, state, action, params)
         info["to_move"] = self.to_move(state, params)
         return obs, state, reward, terminated, info
+
+
+@functools.lru_cache(maxsize=128)
+def _shapes(env: Environment[Any, Any], floats: Any) -> Any:
+    """Shapes and dtypes of a state, which may depend on the default type of floats."""
+    key = jax.ShapeDtypeStruct((2,), jnp.uint32)
+    return jax.eval_shape(lambda key: env.reset(key)[1], key)
+
+
+def _check_like(what: str, given: Any, like: Any, dtypes: bool = True) -> None:
+    """Raise TypeError unless leaves have the shapes of `like`, and its dtypes or any number's."""
+    structure: Any
+    leaves, structure = jax.tree_util.tree_flatten_with_path(given, is_leaf=_is_none)
+    wanted, needed = jax.tree.flatten(like, is_leaf=_is_none)
+    if structure != needed:
+        raise TypeError(f"{what} is made up as {structure}; accepted is {needed}")
+    for (path, leaf), want in zip(leaves, wanted, strict=True):
+        (kind, shape), (good_kind, good_shape) = _kind(leaf), _kind(want)
+        same = kind == good_kind or (not dtypes and np.issubdtype(kind, np.number))
+        if shape != good_shape or not same:
+            accepted = f"{good_kind}{list(good_shape)}" if dtypes or good_shape else "a number"
+            raise TypeError(
+                f"{what}{jax.tree_util.keystr(path)} is {kind}{list(shape)}; accepted is {accepted}"
+            )
+
+
+def _is_none(leaf: Any) -> bool:
+    return leaf is None
+
+
+def _kind(leaf: Any) -> tuple[Any, tuple[int, ...]]:
+    """Dtype and shape of an array or a number."""
+    leaf = leaf if hasattr(leaf, "dtype") else np.asarray(leaf)
+    return leaf.dtype, leaf.shape
 
 
 def _first_legal(mask: jax.Array, action: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -107,6 +107,28 @@ def test_messages_say_what_is_accepted():
         Environment.render(env, corridor(2))
 
 
+@pytest.mark.parametrize("action", [2**40, -(2**40), np.int64(2**32 + 1), np.uint32(2**32 - 1)])
+def test_large_integers_are_no_other_action(action):
+    info = Corridor().step(KEY, corridor(2), action)[4]
+    assert bool(info["illegal_action"])
+
+
+def test_states_and_parameters_of_other_kinds_are_named():
+    env, state, params = Corridor(), corridor(2), CorridorParams()
+    with pytest.raises(TypeError, match=r"state.position is float32\[\]; accepted is int"):
+        env.step(KEY, state.replace(position=jnp.float32(1)), 1)
+    with pytest.raises(TypeError, match=r"state.position is int32\[3\]; accepted is int32\[\]"):
+        env.step(KEY, state.replace(position=jnp.zeros(3, jnp.int32)), 1)
+    with pytest.raises(TypeError, match=r"state\.position is object"):
+        env.step(KEY, state.replace(position=None), 1)
+    with pytest.raises(TypeError, match=r"params.slip is float32\[3\]; accepted is a number"):
+        env.reset(KEY, params.replace(slip=jnp.zeros(3)))
+    with pytest.raises(TypeError, match=r"params\.slip is <U3.*accepted is a number"):
+        env.reset(KEY, params.replace(slip="0.1"))
+    many = jax.tree.map(lambda value: jnp.full(3, value), params)
+    assert jax.vmap(env.reset, (None, 0))(KEY, many)[1].position.shape == (3,)
+
+
 def test_traced_parameters_are_not_checked():
     reset = jax.jit(Corridor().reset)
     reset(KEY, CorridorParams(slip=1.5))
