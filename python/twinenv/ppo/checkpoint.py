@@ -66,12 +66,14 @@ def restored(like: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         arrays: the leaves by path.
 
     Raises:
-        CheckpointError: a leaf is missing, or of another shape or dtype.
+        CheckpointError: a leaf is missing, unknown, or of another shape or dtype.
     """
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in paths]
+    if unknown := sorted(arrays.keys() - {*names}):
+        raise CheckpointError(f"it holds {unknown[0]}, for which there is no place")
     leaves = []
-    for path, want in paths:
-        name = jax.tree_util.keystr(path, simple=True, separator=".")
+    for name, (_, want) in zip(names, paths, strict=True):
         shape = jax.eval_shape(jax.random.key_data, want) if _is_key(want) else want
         leaf = arrays.get(name)
         if leaf is None or leaf.shape != shape.shape or leaf.dtype != shape.dtype:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from twinenv.ppo import checkpoint
 from twinenv.ppo.config import Config, Target
 from twinenv.ppo.policy import network_of
 from twinenv.ppo.program import State, program
-from twinenv.ppo.runs import Run, Spec, leaf_shapes
+from twinenv.ppo.runs import Run, Spec, identity, leaf_shapes
 from twinenv.ppo.steppers import is_vector_env
 from twinenv.ppo.trainer import Engine, Result, Task, run_training
 from twinenv.ppo.views import View, view_of
 
-__all__ = ["JaxEngine", "train"]
+__all__ = ["JaxEngine", "prepared", "spec_of", "train"]
 
 
 class JaxEngine:
@@ -111,35 +112,51 @@ def train(
     Raises:
         TypeError: this environment cannot be trained on.
         FileExistsError: `run_dir` is not empty.
-        ValueError: nothing to resume, or an option that does not fit.
+        ValueError: nothing to resume, an option that does not fit, or a run that was started with
+            another environment or other options.
         CheckpointError: no usable checkpoint, or the final one cannot be written.
     """
     task = task or Task()
+    engine, config, run = prepared(env, params, config, run_dir, resume, task)
+    return run_training(engine, config, task, run, resume=resume)
+
+
+def prepared(
+    env: Any,
+    params: Any,
+    config: Config | None,
+    run_dir: str | Path | None,
+    resume: bool,
+    task: Task,
+) -> tuple[Engine, Config, Run | None]:
+    """What `run_training` needs; all that can be wrong with what `train` was given is said here."""
     if resume:
         if run_dir is None:
             raise ValueError("resume=True needs the run_dir of the run to go on with")
-        run = _resumable(Run.open(run_dir), config)
+        run = Run.open(run_dir)
+        _demand_same(run, dataclasses.asdict(run.config), dataclasses.asdict(config or run.config))
         engine = engine_of(env, params, run.config, task)
-        return run_training(engine, run.config, task, run, resume=True)
+        _demand_same(run, run.environment, identity(env, params))
+        _demand_same(run, run.spec.to_json(), engine.spec.to_json())
+        return engine, run.config, run
     config = config or Config()
     engine = engine_of(env, params, config, task)
     if run_dir is None:
-        return run_training(engine, config, task, None)
+        return engine, config, None
     labels = {"env": getattr(env, "name", type(env).__name__), **task.labels}
-    run = Run(Path(run_dir), config, engine.spec, labels)
+    run = Run(Path(run_dir), config, engine.spec, labels, identity(env, params))
     run.create()
-    return run_training(engine, config, task, run)
+    return engine, config, run
 
 
-def _resumable(run: Run, config: Config | None) -> Run:
-    """The run, if it was started with this configuration."""
-    if config is not None and config != run.config:
-        then, now = dataclasses.asdict(run.config), dataclasses.asdict(config)
-        different = [
-            f"{name} {then[name]} (not {now[name]})" for name in then if then[name] != now[name]
-        ]
+def _demand_same(run: Run, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    different = [
+        f"{name} {then.get(name)} (not {now.get(name)})"
+        for name in {**then, **now}
+        if then.get(name) != now.get(name)
+    ]
+    if different:
         raise ValueError(
-            f"{run.path} was started with {', '.join(different)}; a run goes on with the options "
-            "it was started with"
+            f"{run.path} was started with {', '.join(different)}; a run goes on with the "
+            "environment and the options it was started with"
         )
-    return run

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ import numpy as np
 from twinenv.ppo.config import Config, replaced
 from twinenv.ppo.networks import Actions
 
-__all__ = ["Run", "Spec", "default_folder", "leaf_shapes", "write_json"]
+__all__ = ["Run", "Spec", "default_folder", "identity", "leaf_shapes", "write_json"]
 
 _FORMAT = "twinenv-run-1"
+_LONG = 400
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,12 +88,14 @@ class Run:
         config: hyperparameters.
         spec: the environment as the policy sees it.
         labels: `env`, `env_options`, `preset`, and whatever else the run was started with.
+        environment: see `identity`.
     """
 
     path: Path
     config: Config
     spec: Spec
     labels: Mapping[str, Any]
+    environment: Mapping[str, str]
 
     @property
     def metrics(self) -> Path:
@@ -124,9 +129,12 @@ class Run:
                 f"continue that run with --resume {self.path}"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        config = dataclasses.asdict(self.config)
-        data = {"format": _FORMAT, **self.labels, "config": config, "spec": self.spec.to_json()}
-        write_json(self.path / "config.json", data)
+        parts = {
+            "config": dataclasses.asdict(self.config),
+            "spec": self.spec.to_json(),
+            "environment": self.environment,
+        }
+        write_json(self.path / "config.json", {"format": _FORMAT, **self.labels, **parts})
 
     @classmethod
     def open(cls, path: str | Path) -> Run:
@@ -141,13 +149,32 @@ class Run:
             if data.pop("format") != _FORMAT:
                 raise ValueError(f"its config.json is not of format {_FORMAT}")
             config, spec = replaced(Config(), data.pop("config")), Spec.from_json(data.pop("spec"))
+            environment = data.pop("environment", {})
         except FileNotFoundError as error:
             raise ValueError(
                 f"{path} holds no run (no config.json); give a folder that `twinenv train` made"
             ) from error
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} holds no readable run: {error}") from error
-        return cls(path, config, spec, data)
+        return cls(path, config, spec, data, environment)
+
+
+def identity(env: Any, params: Any) -> dict[str, str]:
+    """What of an environment must be the same when its run goes on, as texts by name.
+
+    That is its `repr` and the leaves of its parameters; a long text is represented by its digest.
+    """
+    params = getattr(env, "default_params", None) if params is None else params
+    # A function or an object without a `repr` of its own shows where it lies in memory.
+    texts = {"environment": re.sub(r" at 0x[0-9a-f]+", "", repr(env))}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        texts[f"params.{name}"] = str(leaf.tolist() if hasattr(leaf, "tolist") else leaf)
+    return {name: text if len(text) <= _LONG else _digest(text) for name, text in texts.items()}
+
+
+def _digest(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def default_folder(env: str, preset: str, seed: int) -> Path:

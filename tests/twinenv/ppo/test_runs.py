@@ -16,8 +16,18 @@ import numpy as np
 import pytest
 
 import twinenv
-from twinenv.ppo import CheckpointError, Config, Task, checkpoint, load_policy, train
+from twinenv.ppo import (
+    Actions,
+    CheckpointError,
+    Config,
+    MLPPolicy,
+    Task,
+    checkpoint,
+    load_policy,
+    train,
+)
 from twinenv.ppo.config import replaced
+from twinenv.ppo.runs import identity
 
 CONFIG = Config(
     total_steps=6 * 8 * 16,
@@ -119,14 +129,41 @@ def test_damaged_checkpoint_is_passed_over(whole, tmp_path, damage, capsys):
     assert "going back to the one before it" in told[0]
 
 
-def test_foreign_checkpoint_is_refused(whole, tmp_path):
-    folder = copied(whole[1], tmp_path)
-    config = dataclasses.replace(CONFIG, checkpoint_seconds=0)
-    other = twinenv.make("PongJAX-v0", frameskip=8, max_score=1, number="float32")
-    with pytest.raises(CheckpointError, match="of another environment, network or library"):
-        train(*other, config, run_dir=folder, resume=True)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"number": "float32"}, "number='int16'"),
+        ({"frameskip": 4}, "Pong(frameskip=8"),
+        ({"max_score": 2}, "params.max_score 1 (not 2)"),
+    ],
+)
+def test_a_run_goes_on_with_the_environment_it_was_started_with(pong, whole, options, words):
+    other = twinenv.make("PongJAX-v0", **({"frameskip": 8, "max_score": 1} | options))
+    with pytest.raises(ValueError, match=re.escape(words)):
+        train(*other, run_dir=whole[1], resume=True)
+
+
+def test_a_run_goes_on_with_the_options_it_was_started_with(pong, whole):
+    config = dataclasses.replace(CONFIG, checkpoint_seconds=0, hidden=(9,))
     with pytest.raises(ValueError, match=r"hidden \(8,\) \(not \(9,\)\)"):
-        train(*other, dataclasses.replace(config, hidden=(9,)), run_dir=folder, resume=True)
+        train(*pong, config, run_dir=whole[1], resume=True)
+
+
+def test_a_run_goes_on_with_the_network_it_was_started_with(pong, whole):
+    task = Task(network=MLPPolicy(Actions(True, 3), (9,)))
+    with pytest.raises(CheckpointError, match="of another environment, network or library"):
+        train(*pong, run_dir=whole[1], resume=True, task=task)
+
+
+def test_an_environment_is_known_by_what_does_not_change_between_processes():
+    class Foreign:
+        default_params = {"deck": np.zeros(1000), "speed": 2.0}  # noqa: RUF012
+
+    one, two = (identity(Foreign(), None) for _ in range(2))
+    assert one == two and one["params.speed"] == "2.0"
+    assert "0x" not in one["environment"] and max(map(len, one.values())) < 400
+    changed = {"deck": np.arange(1000) == 7, "speed": 2.0}
+    assert identity(Foreign(), changed)["params.deck"] != one["params.deck"]
 
 
 def test_full_disk_keeps_what_was_saved(pong, tmp_path, monkeypatch):

@@ -102,6 +102,12 @@ def test_a_checkpoint_gives_back_what_it_was_given(tmp_path):
     assert (jax.random.bits(back["key"]) == jax.random.bits(tree["key"])).all()
 
 
+def test_a_leaf_without_a_place_is_refused():
+    like = {"a": jax.ShapeDtypeStruct((), jnp.int32)}
+    with pytest.raises(CheckpointError, match=r"it holds b\.c, for which there is no place"):
+        checkpoint.restored(like, {"a": np.asarray(3, np.int32), "b.c": np.zeros(2)})
+
+
 def test_the_last_two_and_the_best_are_kept(tmp_path):
     for update, score in enumerate([0.1, 0.9, math.nan, 0.3, 0.2], 1):
         checkpoint.save(tmp_path, ARRAYS, update, score)
