@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     command = f"python benchmarks/sb3_cartpole.py --rounds {options.rounds}"
+    here = str(Path(__file__).parent)
+    # Where the worker processes find the sides.
+    os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
     records = [
         run(benchmark(settings), rounds=options.rounds) | {"command": command}
         for settings in SETTINGS

@@ -50,7 +50,7 @@ def _sums(outputs: list[dict[str, np.ndarray]]) -> list[float]:
 class PufferSide:
     """PufferLib's compiled Pong, through its own Python class."""
 
-    def __init__(self, num_envs: int, frameskip: int, small_call: bool = False) -> None:
+    def __init__(self, num_envs: int, frameskip: int, **ours: Any) -> None:
         self._frameskip, self._table = frameskip, _actions(num_envs)
         self._steps = _steps_a_round(num_envs, frameskip)
         self._games = WheelPong(num_envs, frameskip=frameskip)
@@ -76,12 +76,12 @@ class PufferSide:
 
 
 class JaxSide:
-    """The twin: `jax.vmap(env.step)` in a scan, in one compiled call."""
+    """The twin: `jax.vmap(env.step)` in a loop, in one compiled call."""
 
-    def __init__(self, num_envs: int, frameskip: int, small_call: bool = False) -> None:
-        self._num_envs, self._frameskip = num_envs, frameskip
+    def __init__(self, num_envs: int, frameskip: int, **ours: Any) -> None:
+        self._num_envs, self._options = num_envs, {"frameskip": frameskip, **ours}
         self._steps = _steps_a_round(num_envs, frameskip)
-        self._env, self._params = make(frameskip=frameskip, small_call=small_call)
+        self._env, self._params = make(**self._options)
         keys = jax.random.split(jax.random.key(0), num_envs)
         obs, state = jax.jit(jax.vmap(lambda key: self._env.reset(key, self._params)))(keys)
         zero = jnp.zeros(num_envs, jnp.float32)
@@ -115,7 +115,7 @@ class JaxSide:
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
         from twinenv.verify.pair import Step
 
-        fast, table = FastPong({"frameskip": self._frameskip}), _actions(_CHECKED_ENVS)
+        fast, table = FastPong(self._options), _actions(_CHECKED_ENVS)
         bits = np.asarray(given["serve_bits"], np.uint32)
         state, outputs = fast.start(Step({}, {}, {"serve_bit": bits[0]})), []
         for t in range(_CHECKED_STEPS):
@@ -129,20 +129,27 @@ class JaxSide:
         return self._steps * self._num_envs
 
 
+# The default, and what other options of ours make of it.
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", small_call": {"small_call": True},
+    ", float32": {"number": "float32"},
+}
+
 BENCHMARKS = tuple(
     Benchmark(
         env="PongJAX-v0",
-        unit=f"step of {frameskip} frame{'s' * (frameskip > 1)}{', small_call' * small_call}",
+        unit=f"step of {frameskip} frame{'s' * (frameskip > 1)}{variant}",
         batch=batch,
         against="pufferlib",
         fast="pong_jax.bench:JaxSide",
         reference="pong_jax.bench:PufferSide",
-        options={"num_envs": batch, "frameskip": frameskip, "small_call": small_call},
+        options={"num_envs": batch, "frameskip": frameskip, **ours},
         # One unit in the last place of each observation, weighted and added over 64 environments.
         tolerance=6e-8 * sum(range(1, _CHECKED_ENVS + 1)),
-        target=4.0,
+        target=0.0 if variant == ", float32" else 4.0,
     )
     for frameskip in (1, 8)
-    for small_call in (False, True)
+    for variant, ours in _VARIANTS.items()
     for batch in (1024, 4096)
 )

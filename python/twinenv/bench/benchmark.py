@@ -18,12 +18,15 @@ class Facts:
         state_bytes: bytes of one environment's state, 0 if unknown.
         compile_cpu_s: CPU seconds of compiling, left out of all rounds.
         stablehlo_lines: of one full step with its automatic reset, 0 if it isn't compiled by XLA.
+        shared: part of this side's time that goes into what both sides must do and no simulator
+            makes faster, such as gradients; 0 if unknown.
     """
 
     versions: Mapping[str, str]
     state_bytes: int = 0
     compile_cpu_s: float = 0.0
     stablehlo_lines: int = 0
+    shared: float = 0.0
 
 
 class Side(Protocol):

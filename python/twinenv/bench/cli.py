@@ -110,3 +110,8 @@ def _print(records: Sequence[dict[str, Any]], console: Console) -> None:
                 f"{_MOST_LINES:,}), compiled in {r['compile_cpu_s']:.1f} CPU-s (at most "
                 f"{_MOST_COMPILE_S:g}), {r['state_bytes']} bytes per environment"
             )
+        if r["ceiling"]:
+            notes = ", ".join(f"{name}: {value}" for name, value in r["notes"].items())
+            console.print(
+                f"batch of {r['batch']}, {notes}: the gradients alone allow {r['ceiling']:g}x"
+            )

@@ -79,16 +79,18 @@ def _record(
     benchmark: Benchmark, facts: Mapping[str, Any], speeds: Sequence[tuple[float, float]]
 ) -> dict[str, Any]:
     ratios = [fast / reference for fast, reference in speeds]
-    ours = facts["fast"]
+    ours, ratio = facts["fast"], statistics.median(ratios)
     return {
         "env": benchmark.env,
         "unit": benchmark.unit,
         "batch": benchmark.batch,
         "against": benchmark.against,
-        "ratio_median": round(statistics.median(ratios), 3),
+        "ratio_median": round(ratio, 3),
         "ratio_min": round(min(ratios), 3),
         "ratio_max": round(max(ratios), 3),
         "target": benchmark.target,
+        # By Amdahl's law: the ratio if only what both sides must do took time on ours.
+        "ceiling": round(ratio / ours["shared"], 2) if ours["shared"] else None,
         "fast_per_cpu_s": round(statistics.median(fast for fast, _ in speeds), 1),
         "reference_per_cpu_s": round(statistics.median(reference for _, reference in speeds), 1),
         "rounds": len(ratios),
