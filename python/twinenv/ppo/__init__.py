@@ -3,6 +3,7 @@
 from twinenv.ppo.checkpoint import CheckpointError
 from twinenv.ppo.config import Config, Outcome, Preset, Target
 from twinenv.ppo.engine import train
+from twinenv.ppo.evaluation import Estimate, Evaluation, evaluate
 from twinenv.ppo.networks import Actions, MLPPolicy, Output
 from twinenv.ppo.policy import Policy, load_policy
 from twinenv.ppo.trainer import Progress, Result, Task
@@ -11,6 +12,8 @@ __all__ = [
     "Actions",
     "CheckpointError",
     "Config",
+    "Estimate",
+    "Evaluation",
     "MLPPolicy",
     "Outcome",
     "Output",
@@ -20,6 +23,7 @@ __all__ = [
     "Result",
     "Target",
     "Task",
+    "evaluate",
     "load_policy",
     "train",
 ]

@@ -8,7 +8,8 @@ import importlib.util
 import json
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,16 +17,33 @@ import tyro
 
 from twinenv import registry
 from twinenv.ppo.checkpoint import CheckpointError
-from twinenv.ppo.config import Config, Preset, Target, from_file, replaced
+from twinenv.ppo.config import Config, Preset, Target, demand_integers, from_file, replaced
 from twinenv.references import MissingReferenceError
 
 if TYPE_CHECKING:
+    from twinenv.ppo.policy import Policy
+    from twinenv.ppo.progress import Console
     from twinenv.ppo.runs import Run
+    from twinenv.ppo.trainer import Task
 
 __all__ = ["eval_main", "play_main", "presets_of", "train_main"]
 
-# What is wrong with what the user gave or has; anything else is our fault and shows its trace.
-_USER_ERRORS = (ValueError, TypeError, OSError, CheckpointError, MissingReferenceError)
+
+class _WrongInputError(Exception):
+    """What the user gave or has is wrong; the message is one sentence."""
+
+
+# Anything else is our fault and shows its trace.
+_USER_ERRORS = (_WrongInputError, OSError, CheckpointError, MissingReferenceError)
+
+
+@contextmanager
+def _input() -> Iterator[None]:
+    """For what parses, makes and checks what the user gave, but runs nothing yet."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise _WrongInputError(str(error)) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,12 +84,14 @@ class EvalArguments:
     """Complete episodes to play."""
     num_envs: int = 128
     """Environments that play side by side."""
+    max_steps: int = 100_000
+    """Most steps of an episode; one that is longer is cut there, and counts with what it had."""
     greedy: bool = False
-    """Likeliest actions instead of samples; --sampled is the opposite."""
-    sampled: bool = False
-    """Samples from the policy, the default."""
+    """Likeliest actions instead of samples."""
     which: str = "last"
     """last or best checkpoint."""
+    policy_seed: int = 0
+    """Which of the seeds that were trained side by side, counted from 0."""
     seed: int = 0
     """Seed of environments and samples."""
     env_option: tuple[str, ...] = ()
@@ -98,6 +118,8 @@ class PlayArguments:
     """Samples from the policy instead of its likeliest actions."""
     which: str = "last"
     """last or best checkpoint."""
+    policy_seed: int = 0
+    """Which of the seeds that were trained side by side, counted from 0."""
     seed: int = 0
     """Seed of the environment and of the samples."""
 
@@ -109,12 +131,12 @@ def train_main(argv: Sequence[str]) -> int:
 
 def eval_main(argv: Sequence[str]) -> int:
     """`twinenv eval`: 0 done, 2 wrong arguments or files."""
-    return _guarded("eval", lambda: _eval(_parsed("eval", EvalArguments, argv), argv))
+    return _guarded("eval", lambda: _eval(list(argv)))
 
 
 def play_main(argv: Sequence[str]) -> int:
     """`twinenv play`: 0 done, 2 wrong arguments or files."""
-    return _guarded("play", lambda: _play(_parsed("play", PlayArguments, argv)))
+    return _guarded("play", lambda: _play(list(argv)))
 
 
 def presets_of(env_id: str) -> Mapping[str, Preset]:
@@ -144,25 +166,44 @@ def _parsed(command: str, kind: Any, argv: Sequence[str], **more: Any) -> Any:
 
 
 def _train(argv: list[str]) -> int:
-    given = _train_arguments(argv)
-    if given.resume is not None:
-        return _resume(given, argv)
-    preset = _preset(given.env, given.preset)
-    options = _env_options(given, preset)
+    from twinenv.ppo.engine import prepared
+    from twinenv.ppo.progress import Console
+    from twinenv.ppo.trainer import run_training
+
+    with _input():
+        given = _train_arguments(argv)
+        resume = given.resume is not None
+        labels, config, folder = _resumed(given, argv) if resume else _new(given, argv)
+    console = Console(labels["env"], quiet=given.quiet)
+    try:
+        with _input():
+            task = _task(labels, console)
+            env, params = registry.make(labels["env"], **labels["env_options"])
+            engine, config, run = prepared(env, params, config, folder, resume, task)
+        result = run_training(engine, config, task, run, resume=resume)
+    finally:
+        console.close()
+    _print_summary(result.summary, folder)
+    return 130 if result.interrupted else 0
+
+
+def _new(given: TrainArguments, argv: list[str]) -> tuple[Mapping[str, Any], Config, Path]:
+    """Labels, hyperparameters and folder of a new run."""
+    from twinenv.ppo.runs import default_folder
+
     labels = {
         "env": given.env,
-        "env_options": options,
+        "env_options": _env_options(given, _preset(given.env, given.preset)),
         "preset": given.preset,
         "until": given.until,
         "command": shlex.join(["twinenv", "train", *argv]),
     }
-    from twinenv.ppo.runs import default_folder
-
     folder = given.run or default_folder(given.env, given.preset, given.options.seed)
-    return _run(labels, given.options, folder, resume=False, quiet=given.quiet)
+    return labels, given.options, folder
 
 
-def _resume(given: TrainArguments, argv: list[str]) -> int:
+def _resumed(given: TrainArguments, argv: list[str]) -> tuple[Mapping[str, Any], Config, Path]:
+    """Labels, hyperparameters and folder of the run to go on with."""
     from twinenv.ppo.runs import Run
 
     options = {text.partition("=")[0] for text in argv if text.startswith("--")}
@@ -172,36 +213,23 @@ def _resume(given: TrainArguments, argv: list[str]) -> int:
             "was started with"
         )
     run = Run.open(given.resume or "")
-    labels = _labels(run, given.env)
-    return _run(labels, run.config, run.path, resume=True, quiet=given.quiet)
+    return _labels(run, given.env), run.config, run.path
 
 
-def _run(
-    labels: Mapping[str, Any], config: Config, folder: Path, *, resume: bool, quiet: bool
-) -> int:
-    from twinenv.ppo.engine import train
-    from twinenv.ppo.progress import Console
+def _task(labels: Mapping[str, Any], console: Console) -> Task:
     from twinenv.ppo.trainer import Task
 
     preset = _preset(labels["env"], labels["preset"])
-    env, params = registry.make(labels["env"], **labels["env_options"])
     target, until = preset.target, labels["until"]
     if until is not None:
         target = Target(target.metric if target else "return", until)
-    console = Console(labels["env"], quiet=quiet)
-    task = Task(
+    return Task(
         outcomes=preset.outcomes,
         target=target,
         stop=until is not None,
         labels=labels,
         reporter=console,
     )
-    try:
-        result = train(env, params, config, run_dir=folder, resume=resume, task=task)
-    finally:
-        console.close()
-    _print_summary(result.summary, folder)
-    return 130 if result.interrupted else 0
 
 
 def _print_summary(summary: Mapping[str, Any], folder: Path) -> None:
@@ -263,32 +291,35 @@ def _pairs(texts: Sequence[str]) -> dict[str, Any]:
     return pairs
 
 
-def _eval(given: EvalArguments, argv: Sequence[str]) -> int:
-    from twinenv.ppo.evaluate import evaluate
-    from twinenv.ppo.policy import load_policy
-    from twinenv.ppo.runs import Run
+def _eval(argv: list[str]) -> int:
+    from twinenv.ppo.evaluation import Plan, played, stepper_of
     from twinenv.ppo.versions import versions
 
-    if given.greedy and given.sampled:
-        raise ValueError("--greedy and --sampled exclude each other; give one of them")
-    labels = _labels(Run.open(given.run), given.env)
-    options = labels["env_options"] | _pairs(given.env_option)
-    policy = load_policy(given.run, which=given.which, warn=_warn)
-    stepper = _stepper(given, options)
-    outcomes = _preset(given.env, labels["preset"]).outcomes
-    play: dict[str, Any] = {"episodes": given.episodes, "greedy": given.greedy, "seed": given.seed}
-    found = evaluate(policy, stepper, outcomes, **play)
+    with _input():
+        given = _parsed("eval", EvalArguments, argv)
+        sizes = {"num_envs": given.num_envs, "max_steps": given.max_steps}
+        plan = Plan(given.episodes, given.greedy, given.seed, **sizes)
+        labels, policy = _loaded(given)
+        options = labels["env_options"] | _pairs(given.env_option)
+        env, params = _environment(given, options, plan.side_by_side)
+        stepper = stepper_of(policy, env, params, plan)
+        outcomes = _preset(given.env, labels["preset"]).outcomes
+    found = played(policy, stepper, outcomes, plan)
     estimates = {"return": found.mean_return, "length": found.mean_length, **found.outcomes}
     for name, e in estimates.items():
         print(f"{name:20} {e.mean:10.4f}   95 % [{e.low:.4f}, {e.high:.4f}]")
+    if found.cut:
+        print(f"{found.cut} of {plan.episodes} episodes were cut after {plan.max_steps} steps")
     if given.json is not None:
         record = {
             "env": given.env,
             "env_options": options,
             "run": str(given.run),
             "which": given.which,
+            "policy_seed": given.policy_seed,
             "backend": given.backend,
-            **play,
+            **dataclasses.asdict(plan),
+            "cut": found.cut,
             **{name: dataclasses.asdict(estimate) for name, estimate in estimates.items()},
             "versions": versions(),
             "command": shlex.join(["twinenv", "eval", *argv]),
@@ -297,39 +328,44 @@ def _eval(given: EvalArguments, argv: Sequence[str]) -> int:
     return 0
 
 
-def _stepper(given: EvalArguments, options: Mapping[str, Any]) -> Any:
-    num_envs = min(given.num_envs, given.episodes)
+def _environment(
+    given: EvalArguments, options: Mapping[str, Any], num_envs: int
+) -> tuple[Any, Any]:
+    """The environment and its parameters, on the side that is asked for."""
     if given.backend == "reference":
-        from twinenv.ppo.steppers import VectorStepper
-
         house = registry.house_of(given.env).__name__
         reference = importlib.import_module(f"{house}.reference")
-        return VectorStepper(reference.vector_env(num_envs, **options))
+        return reference.vector_env(num_envs, **options), None
     if given.backend != "fast":
         raise ValueError(f"backend is {given.backend!r}; accepted is fast or reference")
-    from twinenv.ppo.engine import spec_of
-    from twinenv.ppo.steppers import JaxStepper
-    from twinenv.ppo.views import view_of
-
-    env, params = registry.make(given.env, **options)
-    view = view_of(env, params)
-    return JaxStepper(view, spec_of(view, params), params, num_envs)
+    return registry.make(given.env, **options)
 
 
-def _play(given: PlayArguments) -> int:
-    from twinenv.ppo.play import frames, write_video
-    from twinenv.ppo.policy import load_policy
-    from twinenv.ppo.runs import Run
+def _play(argv: list[str]) -> int:
+    from twinenv.ppo.play import check_video, frames, write_video
 
-    labels = _labels(Run.open(given.run), given.env)
-    policy = load_policy(given.run, which=given.which, warn=_warn)
-    env, params = registry.make(given.env, **labels["env_options"])
+    with _input():
+        given = _parsed("play", PlayArguments, argv)
+        demand_integers(0, steps=given.steps, seed=given.seed)
+        check_video(given.out, given.fps)
+        labels, policy = _loaded(given)
+        env, params = registry.make(given.env, **labels["env_options"])
     pictures = frames(
         env, params, policy, steps=given.steps, seed=given.seed, greedy=not given.sampled
     )
     count = write_video(given.out, pictures, given.fps)
     print(f"{given.out}: {count} pictures")
     return 0
+
+
+def _loaded(given: EvalArguments | PlayArguments) -> tuple[Mapping[str, Any], Policy]:
+    """The labels of a run and its policy."""
+    from twinenv.ppo.policy import load_policy
+    from twinenv.ppo.runs import Run
+
+    labels = _labels(Run.open(given.run), given.env)
+    policy = load_policy(given.run, which=given.which, seed=given.policy_seed, warn=_warn)
+    return labels, policy
 
 
 def _labels(run: Run, env_id: str) -> Mapping[str, Any]:
@@ -339,7 +375,8 @@ def _labels(run: Run, env_id: str) -> Mapping[str, Any]:
     if missing := [name for name in ("env_options", "preset", "until") if name not in run.labels]:
         raise ValueError(
             f"{run.path} was made in Python and does not say its {', '.join(missing)}; use "
-            "twinenv.ppo there too, or give train(task=Task(labels=...)) what is missing"
+            "twinenv.ppo.evaluate(load_policy(...), env, params) there too, or give "
+            "train(task=Task(labels=...)) what is missing"
         )
     return run.labels
 

@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 import json
 import math
+import numbers
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from twinenv.ppo.networks import ACTIVATIONS
 
-__all__ = ["Config", "Outcome", "Preset", "Target", "from_file", "replaced"]
+__all__ = ["Config", "Outcome", "Preset", "Target", "demand_integers", "from_file", "replaced"]
 
 Outcome = Callable[[Mapping[str, Any]], tuple[Any, Any]]
 """From the `info` of a step to what counts for a ratio and what it is counted among, each `[N]`."""
@@ -126,7 +127,7 @@ class Target:
     """When an environment counts as solved.
 
     Attributes:
-        metric: "return" or the name of one of the preset's outcomes.
+        metric: "return", "length" or the name of one of the preset's outcomes.
         value: the least value that counts.
     """
 
@@ -165,6 +166,15 @@ def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
             hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}"
             raise ValueError(f"unknown option {name!r}; {hint}")
     return Config(**{**known, **changes})
+
+
+def demand_integers(least: int, **values: int) -> None:
+    """Refuse arguments, given by name, that are no integers from `least` to what 32 bits hold."""
+    most = (1 << 32) - 1
+    for name, value in values.items():
+        if not (isinstance(value, numbers.Integral) and least <= value <= most):
+            accepted = f"an integer from {least} to {most}"
+            raise ValueError(f"{name} is {value!r}; accepted is {accepted}")
 
 
 _KINDS = {

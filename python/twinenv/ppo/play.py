@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
+import math
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import numpy as np
 from twinenv.ppo.policy import Policy
 from twinenv.ppo.views import view_of
 
-__all__ = ["frames", "write_video"]
+__all__ = ["check_video", "frames", "write_video"]
 
 
 def frames(
@@ -57,13 +59,28 @@ def write_video(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
     """Write a GIF or an MP4, by the ending of the name; returns the number of pictures.
 
     Raises:
-        ValueError: another ending, or MP4 without the `video` extra.
+        ValueError: see `check_video`.
+        OSError: writing failed.
     """
-    if path.suffix == ".gif":
-        return _write_gif(path, pictures, fps)
-    if path.suffix == ".mp4":
-        return _write_mp4(path, pictures, fps)
-    raise ValueError(f"cannot write {path}: accepted endings are .gif and .mp4")
+    check_video(path, fps)
+    return (_write_gif if path.suffix == ".gif" else _write_mp4)(path, pictures, fps)
+
+
+def check_video(path: Path, fps: float) -> None:
+    """Refuse another ending, MP4 without the `video` extra, and impossible speeds.
+
+    Raises:
+        ValueError: one of these.
+    """
+    if path.suffix not in (".gif", ".mp4"):
+        raise ValueError(f"cannot write {path}: accepted endings are .gif and .mp4")
+    if path.suffix == ".mp4" and importlib.util.find_spec("imageio_ffmpeg") is None:
+        raise ValueError(
+            f"writing {path} needs the package imageio-ffmpeg; install twinenv[video], or choose "
+            "a name that ends in .gif"
+        )
+    if not 0 < fps < math.inf:
+        raise ValueError(f"fps is {fps}; accepted is a positive number")
 
 
 def _write_gif(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
@@ -79,13 +96,8 @@ def _write_gif(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
 
 
 def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
-    try:
-        import imageio_ffmpeg
-    except ImportError as error:
-        raise ValueError(
-            f"writing {path} needs the package imageio-ffmpeg; install twinenv[video], or choose "
-            "a name that ends in .gif"
-        ) from error
+    import imageio_ffmpeg
+
     first = next(pictures)
     height, width = first.shape[:2]
     # The codec needs an even size.
@@ -102,5 +114,5 @@ def _write_mp4(path: Path, pictures: Iterator[np.ndarray], fps: float) -> int:
             ffmpeg.stdin.write(np.ascontiguousarray(picture).data)
             count += 1
     if ffmpeg.returncode:
-        raise ValueError(f"cannot write {path}: ffmpeg ended with status {ffmpeg.returncode}")
+        raise OSError(f"cannot write {path}: ffmpeg ended with status {ffmpeg.returncode}")
     return count

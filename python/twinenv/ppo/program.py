@@ -141,7 +141,7 @@ def program(
         network: the policy.
         config: hyperparameters; see `Config.compiled`.
         outcomes: ratios to count, by name.
-        metric: "return" or the outcome that the score is about.
+        metric: "return", "length" or the outcome that the score is about.
     """
     ratios = dict(outcomes)
 

@@ -81,6 +81,9 @@ class Task:
         network: a policy of your own instead of the built-in one.
         labels: what to note in the run's files: `env`, `env_options`, `preset`, `command`.
         reporter: who is told how the run goes.
+
+    Raises:
+        ValueError: the target's metric is neither "return", "length" nor one of the outcomes.
     """
 
     outcomes: Mapping[str, Outcome] = dataclasses.field(default_factory=dict)
@@ -89,6 +92,14 @@ class Task:
     network: nn.Module | None = None
     labels: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     reporter: Reporter = dataclasses.field(default_factory=Silent)
+
+    def __post_init__(self) -> None:
+        known = ("return", "length", *self.outcomes)
+        if self.target is not None and self.target.metric not in known:
+            raise ValueError(
+                f"the target's metric is {self.target.metric!r}; accepted is one of "
+                f"{', '.join(known)}"
+            )
 
 
 class Engine(Protocol):

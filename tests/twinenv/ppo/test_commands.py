@@ -9,8 +9,9 @@ from line import Line, moved
 from PIL import Image
 
 from twinenv import registry
-from twinenv.ppo import Config, Preset, Target, cli
+from twinenv.ppo import Config, Policy, Preset, Target, cli
 from twinenv.ppo.config import from_file, replaced
+from twinenv.ppo.engine import JaxEngine
 from twinenv.ppo.play import write_video
 
 
@@ -83,6 +84,27 @@ def test_evaluation_is_printed_and_written(run, tmp_path, capsys):
     assert record["episodes"] == 12 and record["greedy"] and record["backend"] == "fast"
     assert record["return"]["low"] <= record["return"]["mean"] <= record["return"]["high"]
     assert set(record["moved"]) == {"mean", "low", "high"}
+    assert record["cut"] == 0 and record["length"]["mean"] > 1
+    assert cli.eval_main([*base, "--max-steps", "1", "--json", str(out)]) == 0
+    record = json.loads(out.read_text())
+    assert record["length"]["mean"] == 1 and record["max_steps"] == 1
+    assert f"{record['cut']} of 12 episodes were cut after 1 steps" in capsys.readouterr().out
+    assert record["cut"] == 12
+
+
+def test_any_of_several_seeds_is_evaluated_and_played(known, tmp_path):
+    run, out = tmp_path / "run", tmp_path / "eval.json"
+    options = ["--seeds", "2", "--total-steps", "48", "--quiet"]
+    assert cli.train_main(["Line-test", "--run", str(run), *options]) == 0
+    found = []
+    for seed in ("0", "1"):
+        base = ["Line-test", "--run", str(run), "--policy-seed", seed]
+        assert cli.eval_main([*base, "--episodes", "9", "--json", str(out)]) == 0
+        found.append(json.loads(out.read_text()))
+        film = str(tmp_path / f"{seed}.gif")
+        assert cli.play_main([*base, "--steps", "3", "--out", film]) == 0
+    assert [record["policy_seed"] for record in found] == [0, 1]
+    assert found[0]["return"] != found[1]["return"]
 
 
 def test_play_writes_a_film(run, tmp_path, capsys):
@@ -105,7 +127,7 @@ def test_a_film_may_be_an_mp4(tmp_path):
     shown = subprocess.run(command, check=True, capture_output=True).stdout
     frames = np.frombuffer(shown, np.uint8).reshape(6, 10, 16)[:, :9, :15]
     np.testing.assert_allclose(frames.mean(axis=(1, 2)), 20 * np.arange(6), atol=4)
-    with pytest.raises(ValueError, match="cannot write"):
+    with pytest.raises(OSError, match="cannot write"):
         write_video(
             tmp_path / "nowhere" / "film.mp4", iter([np.zeros((800, 800, 3), np.uint8)] * 9), 5.0
         )
@@ -142,6 +164,48 @@ def test_wrong_arguments_are_one_sentence(known, capsys, arguments, words):
     assert words in error and error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments", "words"),
+    [
+        ("eval", ["--num-envs", "0"], "num_envs is 0; accepted is an integer from 1"),
+        ("eval", ["--num-envs", "0", "--backend", "reference"], "num_envs is 0"),
+        ("eval", ["--episodes", "0"], "episodes is 0"),
+        ("eval", ["--max-steps", "-3"], "max_steps is -3"),
+        ("eval", ["--seed", "-1"], "seed is -1; accepted is an integer from 0"),
+        ("eval", ["--policy-seed", "1"], "seed is 1; this run has 1, counted from 0"),
+        ("eval", ["--backend", "slow"], "accepted is fast or reference"),
+        ("play", ["--fps", "0"], "fps is 0.0; accepted is a positive number"),
+        ("play", ["--steps", "-1"], "steps is -1; accepted is an integer from 0"),
+        ("play", ["--policy-seed", "-1"], "seed is -1; this run has 1"),
+    ],
+)
+def test_wrong_numbers_are_one_sentence(run, tmp_path, capsys, command, arguments, words):
+    main, given = cli.eval_main, ["Line-test", "--run", str(run), *arguments]
+    if command == "play":
+        main, given = cli.play_main, [*given, "--out", str(tmp_path / "film.gif")]
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["train", "eval", "play"])
+def test_faults_of_our_own_keep_their_trace(run, tmp_path, monkeypatch, command):
+    """Only what the user gave is answered with a sentence."""
+
+    def broken(*args, **more):
+        raise ValueError("a fault of ours")
+
+    monkeypatch.setattr(JaxEngine, "advance", broken)
+    monkeypatch.setattr(Policy, "step", broken)
+    main, given = {
+        "train": (cli.train_main, ["--run", str(tmp_path / "run"), "--quiet"]),
+        "eval": (cli.eval_main, ["--run", str(run)]),
+        "play": (cli.play_main, ["--run", str(run), "--out", str(tmp_path / "film.gif")]),
+    }[command]
+    with pytest.raises(ValueError, match="a fault of ours"):
+        main(["Line-test", *given])
+
+
 def test_a_run_is_neither_overwritten_nor_mistaken(run, capsys):
     before = (run / "metrics.csv").read_text()
     assert cli.train_main(["Line-test", "--run", str(run)]) == 2
@@ -154,7 +218,9 @@ def test_a_run_is_neither_overwritten_nor_mistaken(run, capsys):
 
 def test_a_run_made_in_python_says_what_it_lacks(known, finished, capsys):
     assert cli.eval_main(["Line-test", "--run", str(finished[1])]) == 2
-    assert "does not say its env_options, preset, until" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "does not say its env_options, preset, until" in error
+    assert "twinenv.ppo.evaluate" in error
 
 
 def test_a_run_can_stop_at_a_target(known, tmp_path):

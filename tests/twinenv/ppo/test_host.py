@@ -140,7 +140,7 @@ def test_equal_seeds_give_equal_host_runs_and_a_run_resumes(config, new_task, tm
 )
 def test_what_cannot_be_trained_on_says_why(config, new_task, envs, changes, error, words):
     with pytest.raises(error, match=words):
-        train(envs, None, dataclasses.replace(config, **changes), task=new_task(outcomes={}))
+        train(envs, None, dataclasses.replace(config, **changes), task=new_task())
 
 
 def test_a_jax_run_is_not_resumed_on_the_host(finished, config, new_task):

@@ -132,6 +132,14 @@ def test_a_run_stops_in_the_update_that_reaches_the_target(config, new_task):
     assert len(engine.advance(state, 5)[1]) == 0
 
 
+def test_a_target_of_an_unknown_metric_is_refused(new_task):
+    from twinenv.ppo import Target
+
+    with pytest.raises(ValueError, match="'won'; accepted is one of return, length, moved"):
+        new_task(target=Target("won", 0.5))
+    assert new_task(target=Target("length", 3.0)).target.metric == "length"
+
+
 def test_the_policy_learns_the_line(config, new_task):
     """From the first cells, three to five steps to the right are the best there is."""
     longer = dataclasses.replace(config, total_steps=400 * config.steps_per_update)
