@@ -22,7 +22,8 @@ from pong_jax.reference import HeaderPong, WheelPong
 from pong_jax.reference.narrator import EVENTS, IMPOSSIBLE, narrate
 from pong_jax.scenarios import SCENARIOS
 from pong_jax.state import EnvState
-from twinenv.fields import Field, fields_of
+from twinenv import fields
+from twinenv.fields import Field
 from twinenv.verify.pair import FastSide, Pair, Policy, Reference, Rows, Scenario, Step
 
 __all__ = ["PAIR", "FastPong", "PongPair"]
@@ -42,7 +43,7 @@ _OUTPUT = {
 }
 _STATE = {
     name: dataclasses.replace(info, dtype=info.dtype or "float32")
-    for name, info in fields_of(EnvState).items()
+    for name, info in fields.fields_of(EnvState).items()
     if not info.ignored
 }
 _FRACTIONS = {
@@ -67,6 +68,7 @@ _CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "frameskip3": {"frameskip": 3, "max_score": 2},
     "one_point": {"frameskip": 8, "max_score": 1},
     "float32": {"frameskip": 8, "number": "float32"},
+    "native": {"frameskip": 8, "small_call": True},
     "fractions": {"frameskip": 4, "max_score": 3} | _FRACTIONS,
     "narrow_court": {"frameskip": 16} | _NARROW_COURT,
     "continuous": {"frameskip": 4, "continuous": True},
@@ -193,15 +195,13 @@ class PongPair(Pair):
 
 
 def _dump(state: EnvState) -> Rows:
-    return {
-        name: np.asarray(getattr(state, name)).astype(info.dtype) for name, info in _STATE.items()
-    }
+    return {name: value.astype(_STATE[name].dtype) for name, value in fields.dump(state).items()}
 
 
 def _load(state: Rows, number: Any) -> EnvState:
-    dtypes = {name: info.dtype or number for name, info in fields_of(EnvState).items()}
-    values = {name: jnp.asarray(state[name], dtypes[name]) for name in _STATE}
-    return EnvState(**values, time=jnp.zeros(len(state["rng"]), jnp.int32))
+    dtypes = {name: info.dtype or number for name, info in fields.fields_of(EnvState).items()}
+    values = {name: state[name].astype(dtypes[name]) for name in _STATE}
+    return fields.load(EnvState, values, number)
 
 
 PAIR = PongPair()

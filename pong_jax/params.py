@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from flax import struct
 
-__all__ = ["Court", "EnvParams", "check", "court_of", "is_integral"]
+__all__ = ["Court", "EnvParams", "check", "court_of", "is_integral", "lengths_of"]
 
 
 @struct.dataclass
@@ -58,7 +58,7 @@ class Court(NamedTuple):
 
 def court_of(params: EnvParams, number: Any) -> Court:
     """Constants and derived positions, computed in float32 as `pong.h` does, then `number`."""
-    as_float: Any = {f: jnp.asarray(v, jnp.float32) for f, v in _lengths(params).items()}
+    as_float: Any = {f: jnp.asarray(v, jnp.float32) for f, v in lengths_of(params).items()}
     p = dataclasses.replace(params, **as_float)
     half = p.paddle_height / 2
     court = Court(
@@ -86,7 +86,7 @@ def is_integral(params: EnvParams) -> bool:
     """Whether discrete play never leaves the integers (concrete params only)."""
     p = params
     derived = (p.paddle_height / 2, p.height / 2 - p.paddle_height / 2, p.width / 5)
-    values = (*_lengths(p).values(), *derived, p.height / 2 - p.ball_height / 2)
+    values = (*lengths_of(p).values(), *derived, p.height / 2 - p.ball_height / 2)
     return all(float(value).is_integer() for value in values)
 
 
@@ -97,7 +97,7 @@ def check(params: EnvParams, number: Any) -> None:
         params: concrete parameters.
         number: the state's number type; int16 needs integral parameters.
     """
-    for name, value in _lengths(params).items():
+    for name, value in lengths_of(params).items():
         _demand(name, value, "a finite positive number up to 8000", 0 < value <= 8000)
     score, steps = params.max_score, params.max_steps_in_episode
     whole = 1 <= score <= 32767 and float(score).is_integer()
@@ -123,6 +123,7 @@ def _demand(name: str, value: Any, accepted: str, holds: bool) -> None:
         raise ValueError(f"{name} is {value}; accepted is {accepted}")
 
 
-def _lengths(params: EnvParams) -> dict[str, Any]:
+def lengths_of(params: EnvParams) -> dict[str, Any]:
+    """Lengths and speeds by name, in the order of the fields."""
     names = [f.name for f in dataclasses.fields(params) if not f.name.startswith("max_s")]
     return {name: getattr(params, name) for name in names}

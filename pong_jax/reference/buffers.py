@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from pong_jax.params import EnvParams
 
 __all__ = ["Buffers", "params_of"]
+
+_OTHER = {"frameskip", "continuous", "stale_observation", "number", "small_call"}
+_ONLY = {"stale_observation": True, "max_steps_in_episode": math.inf}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +60,17 @@ class Buffers:
 
 
 def params_of(**options: Any) -> EnvParams:
-    """The parameters named in environment options, the rest at their defaults."""
-    names = {f.name for f in dataclasses.fields(EnvParams)}
-    return EnvParams(**{key: value for key, value in options.items() if key in names})
+    """Parameters from the options of an environment that PufferLib can play, frameskip apart.
+
+    Raises:
+        ValueError: PufferLib has no such option, or not with this value.
+    """
+    params = {f.name for f in dataclasses.fields(EnvParams)}
+    for name, value in options.items():
+        if name not in params | _OTHER:
+            raise ValueError(
+                f"PufferLib's Pong has no option {name!r}; it has {sorted(params | _OTHER)}"
+            )
+        if value != _ONLY.get(name, value):
+            raise ValueError(f"{name} is {value!r}; PufferLib's Pong only knows {_ONLY[name]!r}")
+    return EnvParams(**{name: value for name, value in options.items() if name in params})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import functools
 import os
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from pong_jax.params import lengths_of
 from pong_jax.reference.buffers import Buffers, params_of
 from twinenv import references
 from twinenv.verify.pair import Rows, Step
@@ -59,7 +59,7 @@ class HeaderPong:
         self.num_envs = num_envs
         self.buffers = Buffers.allocate(num_envs, np.float32 if is_3 else np.int32)
         self.rng = np.zeros(num_envs, np.uint32)
-        lengths = [getattr(p, f.name) for f in dataclasses.fields(p)][:11]
+        lengths = list(lengths_of(p).values())  # in the order of the shim's enumeration
         self._games = ctypes.c_void_p(
             self._library.pong_open(
                 num_envs,

@@ -24,7 +24,7 @@ def vector_env(num_envs: int, **options: Any) -> gymnasium.vector.VectorEnv:
 
     Raises:
         MissingReferenceError: PufferLib is not installed.
-        ImportError: Gymnasium is not installed (extra `reference`).
+        ValueError: PufferLib has no such option, or not with this value.
     """
     import gymnasium
     from gymnasium.vector import AutoresetMode, VectorEnv
@@ -47,7 +47,8 @@ def vector_env(num_envs: int, **options: Any) -> gymnasium.vector.VectorEnv:
 
         def reset(self, *, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict]:
             super().reset(seed=seed)
-            return self._games.reset(seed or 0).output["observation"], {}
+            seed = int(self.np_random.integers(2**31)) if seed is None else seed
+            return self._games.reset(seed).output["observation"], {}
 
         def step(self, actions: np.ndarray) -> tuple[Any, ...]:
             out = self._games.step(actions).output

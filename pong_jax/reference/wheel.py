@@ -34,6 +34,8 @@ class WheelPong:
 
     def __init__(self, num_envs: int, *, frameskip: int = 1, **options: Any) -> None:
         p = params_of(**options)
+        if options.get("continuous"):
+            raise ValueError("continuous is True; PufferLib 2.0.2 only knows False")
         self.num_envs = num_envs
         self.buffers = Buffers.allocate(num_envs)
         self._bits = _ServeBits()

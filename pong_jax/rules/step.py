@@ -89,8 +89,8 @@ def step(  # noqa: PLR0913 - all that the rules read
     )
 
 
-# Jitted, so that steps outside of a program do not compile the loop anew each time.
-@functools.partial(jax.jit, static_argnums=4)
+# A stage, so that steps outside of a program do not compile the loop anew each time.
+@functools.partial(stage, static_argnums=(4,))
 def play(rally: Rally, shift: jax.Array, spin: jax.Array, court: Court, frameskip: int) -> Frames:
     """`frameskip` frames, fewer if a point is scored."""
     still = jnp.zeros_like(rally.ball.x)

@@ -101,18 +101,18 @@ def _limits(info: Field, dtype: Any) -> tuple[Any, Any]:
 
 
 def dump(state: Any) -> dict[str, np.ndarray]:
-    """The state as host arrays by field name, batch axes kept."""
-    return {name: np.asarray(getattr(state, name)) for name in fields_of(state)}
+    """The state as host arrays by field name, batch axes kept, ignored fields left out."""
+    return {name: np.asarray(getattr(state, name)) for name in _kept(state)}
 
 
 def load(cls: type, values: Mapping[str, Any], number: Any = jnp.float32) -> Any:
-    """The inverse of `dump`.
+    """The inverse of `dump`; ignored fields are 0.
 
     Raises:
         ValueError: a field is missing or unknown, its dtype or trailing shape is wrong, or the
             fields' leading batch axes differ.
     """
-    expected = fields_of(cls)
+    expected = _kept(cls)
     if set(values) != set(expected):
         missing, extra = sorted(set(expected) - set(values)), sorted(set(values) - set(expected))
         raise ValueError(
@@ -132,7 +132,15 @@ def load(cls: type, values: Mapping[str, Any], number: Any = jnp.float32) -> Any
         arrays[name] = jnp.asarray(array)
     if len(batches) > 1:
         raise ValueError(f"{cls.__name__} fields have different batch axes: {sorted(batches)}")
+    for name, info in fields_of(cls).items():
+        if info.ignored:
+            dtype = jnp.dtype(info.dtype or number)
+            arrays[name] = jnp.zeros(next(iter(batches)) + info.shape, dtype)
     return cls(**arrays)
+
+
+def _kept(state: Any) -> dict[str, Field]:
+    return {name: info for name, info in fields_of(state).items() if not info.ignored}
 
 
 def table(cls: type, number: str = "number") -> str:

@@ -59,6 +59,7 @@ def spec(env_id: str) -> Factory:
 def house_of(env_id: str) -> Any:
     """The imported package that provides an id, such as `pong_jax`."""
     factory = spec(env_id)
+    factory = getattr(factory, "func", factory)  # of a functools.partial
     return importlib.import_module(factory.__module__.split(".")[0])
 
 
@@ -92,4 +93,4 @@ def _unknown(env_id: str) -> str:
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(env_id.lower(), by_lower, n=1, cutoff=0.3)
     hint = f"; did you mean {by_lower[near[0]]!r}?" if near else ""
-    return f"no environment {env_id!r}{hint} Known ids: {', '.join(known)}"
+    return f"no environment {env_id!r}{hint}; known ids are {', '.join(known)}"

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
-__all__ = ["cpu_compiler_options", "disabled", "enabled", "small_call", "stage"]
+__all__ = ["cpu_compiler_options", "disabled", "enabled", "has_avx512", "small_call", "stage"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,13 +109,14 @@ def _hinted(function: F, static_argnums: Sequence[int], hints: Callable[[], dict
 
 def cpu_compiler_options() -> dict[str, Any] | None:
     """`compiler_options` for `jax.jit`: 512-bit vectors where this CPU has AVX-512, else None."""
-    if not enabled() or not _has_avx512():
+    if not enabled() or not has_avx512():
         return None
     return {"xla_cpu_prefer_vector_width": 512}
 
 
 @functools.cache
-def _has_avx512() -> bool:
+def has_avx512() -> bool:
+    """Whether this processor has AVX-512, on which much of the speed of our kernels rests."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo") as cpuinfo:
         return any("avx512f" in line for line in cpuinfo if line.startswith("flags"))
     return False

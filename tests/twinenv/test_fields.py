@@ -82,7 +82,8 @@ def test_load_is_the_inverse_of_dump(batch):
     state = mixed(*batch)
     dumped = fields.dump(state)
     assert all(isinstance(value, np.ndarray) for value in dumped.values())
-    assert_equal(fields.load(Mixed, dumped), state)
+    assert "cache" not in dumped
+    assert_equal(fields.load(Mixed, dumped), state.replace(cache=jnp.zeros(batch, jnp.float32)))
 
 
 def test_bad_dumps_are_named():

@@ -80,15 +80,20 @@ def test_gradients_and_scans_go_through():
     np.testing.assert_allclose(jax.grad(total)(x), plain, rtol=1e-6)
 
 
-@pytest.mark.parametrize("env_id", twinenv.list_ids())
-def test_an_environment_is_the_same_with_and_without(env_id):
-    env, params = twinenv.make(env_id)
+CONTINUOUS = ("PongJAX-v0", {"continuous": True, "frameskip": 4})
+
+
+@pytest.mark.parametrize(
+    ("env_id", "options"), [*((env_id, {}) for env_id in twinenv.list_ids()), CONTINUOUS]
+)
+def test_an_environment_is_the_same_with_and_without(env_id, options):
+    env, params = twinenv.make(env_id, **options)
     key = jax.random.key(0)
     state = env.reset(key, params)[1]
-    action = jnp.zeros(env.action_shape, jnp.int32 if env.is_discrete else jnp.float32)
 
     def play(state, params):
         def one(state, key):
+            action = env.action_space(params).sample(key)
             obs, state, reward, done, info = env.step(key, state, action, params)
             return state, (obs, reward, done, info)
 
@@ -103,14 +108,15 @@ def test_an_environment_is_the_same_with_and_without(env_id):
 
 
 def test_compiler_options_follow_switch_and_machine(monkeypatch):
-    monkeypatch.setattr(stages, "_has_avx512", lambda: True)
+    monkeypatch.setattr(stages, "has_avx512", lambda: True)
     assert cpu_compiler_options() == {"xla_cpu_prefer_vector_width": 512}
     with disabled():
         assert cpu_compiler_options() is None
     assert cpu_compiler_options() is not None
-    monkeypatch.setattr(stages, "_has_avx512", lambda: False)
+    monkeypatch.setattr(stages, "has_avx512", lambda: False)
     assert cpu_compiler_options() is None
 
 
-def test_compiler_options_are_known_to_xla():
+def test_compiler_options_are_known_to_xla(monkeypatch):
+    monkeypatch.setattr(stages, "has_avx512", lambda: True)
     jax.jit(lambda x: x + 1, compiler_options=cpu_compiler_options())(X)

@@ -119,6 +119,8 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
         **options: Any,
     ) -> None:
         self.env, self.params = _made(env, params, options)
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise ValueError(f"num_envs is {num_envs!r}; accepted is an integer from 1")
         self.num_envs, self.render_mode = num_envs, _render_mode(render_mode)
         self.single_action_space = to_gymnasium(self.env.action_space(self.params))
         self.single_observation_space = to_gymnasium(self.env.observation_space(self.params))
@@ -140,13 +142,15 @@ class GymnasiumVectorEnv(gymnasium.vector.VectorEnv):
             seed: environment i is seeded with `seed + i`, or with the i-th of a sequence.
             options: `{"reset_mask": bool[num_envs]}` starts only those episodes afresh.
         """
+        seed = int(seed) if isinstance(seed, np.integer) else seed
         super().reset(seed=seed if isinstance(seed, int) else None)
         which = (options or {}).get("reset_mask")
+        which = None if which is None else _checked_mask(which, self.num_envs)
         self._seed(seed, which)
         before = self._keys, self._obs, self._state
         keys, obs, state, mask = _compiled(_reset_all)(self.env, self._keys, self.params)
         if which is not None and self._state is not None:
-            chosen = jnp.asarray(_checked_mask(which, self.num_envs))
+            chosen = jnp.asarray(which)
             keys, obs, state = _compiled(_select)(chosen, (keys, obs, state), before)
             mask = _compiled(_masks)(self.env, state, self.params)
         self._keys, self._obs, self._state = keys, obs, state

@@ -35,12 +35,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{benchmark.env} against {benchmark.against}: {benchmark.unit}", file=sys.stderr)
             record = run(benchmark, rounds=options.rounds, core=options.core)
             records.append(record | {"command": command})
-    except (BenchmarkError, ValueError) as error:
+            if options.json:  # after each, so that a later failure loses nothing
+                options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+    except (BenchmarkError, OSError, ValueError) as error:
         print(f"twinenv bench: {error}", file=sys.stderr)
         return 2
     _print(records, Console(width=160 if not sys.stdout.isatty() else None))
-    if options.json:
-        options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -7,6 +7,8 @@ import dataclasses
 import os
 import platform
 
+from twinenv.stages import has_avx512
+
 __all__ = ["Hardware", "describe"]
 
 
@@ -17,7 +19,7 @@ class Hardware:
     Attributes:
         processor: its model.
         cores: logical cores.
-        avx512: whether it has AVX-512, on which most of the speed of our kernels rests.
+        avx512: whether it has AVX-512.
         memory_gib: main memory.
         system: operating system and its version.
     """
@@ -40,7 +42,7 @@ def describe() -> Hardware:
     return Hardware(
         processor=models[0] if models else platform.processor() or platform.machine(),
         cores=os.cpu_count() or 1,
-        avx512="avx512f" in cpuinfo,
+        avx512=has_avx512(),
         memory_gib=round(memory, 1),
         system=f"{platform.system()} {platform.release().split('-')[0]}",
     )

@@ -36,11 +36,13 @@ class _Wheel:
     Attributes:
         package: distribution name.
         version: pinned version.
-        files: sha256 by path, of the files that decide the reference's behaviour.
+        wheels: sha256 of its wheels, one per Python and platform that has any.
+        files: sha256 by path, of files that must still be there as they were.
     """
 
     package: str
     version: str
+    wheels: tuple[str, ...]
     files: Mapping[str, str]
 
 
@@ -58,6 +60,11 @@ _WHEELS = {
     "pufferlib": _Wheel(
         "pufferlib",
         "2.0.2",
+        (
+            "18c5e74f9a7790aad4bffe223f4de79d363cb6a8b7e3e9988d5bf6a525e0e3a5",
+            "6203dcecef7aedd8848370e703827d0ac7a1b33c874500e5c9844409cd4f792c",
+            "3139720851f413d0a518da869bf39b7e782a790f0f16120bb3c64e3979b270ea",
+        ),
         {
             "pufferlib/ocean/pong/pong.h": (
                 "ec51ede734f9e2f29abeec228d1a53452dbc5730fcfbc3cd0b6a3eb9141ac8c3"
@@ -124,10 +131,12 @@ def _fetch(wheel: _Wheel, target: Path) -> None:
         command = [uv, "pip", "install", "--quiet", "--python", sys.executable]
     else:
         raise InstallError(f"neither pip nor uv is here to fetch {wheel.package}; install pip")
+    hashes = [f"--hash=sha256:{digest}" for digest in wheel.wheels]
+    pinned = target.with_name("requirements.txt")
+    pinned.write_text(" ".join([f"{wheel.package}=={wheel.version}", *hashes]))
     command += ["--no-deps", "--only-binary", ":all:", "--target", str(target)]
-    done = subprocess.run(
-        [*command, f"{wheel.package}=={wheel.version}"], capture_output=True, text=True, check=False
-    )
+    command += ["--require-hashes", "-r", str(pinned)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise InstallError(

@@ -72,6 +72,13 @@ def _verify_parser() -> argparse.ArgumentParser:
         help="only this configuration of the pair; may be given again; default all",
     )
     parser.add_argument(
+        "--golden",
+        type=Path,
+        metavar="DIR",
+        help="golden traces for level 3; default tests/<house>/golden of the present folder, which "
+        "should then be a checkout",
+    )
+    parser.add_argument(
         "--report",
         type=Path,
         metavar="DIR",
@@ -87,7 +94,14 @@ def _verify(argv: list[str]) -> int:
     pair, budget = find_pair(options.env), Budget.parse(options.budget)
     levels = [options.level] if options.level else sorted(LEVELS)
     results = [
-        run(pair, level, budget=budget, seed=options.seed, configurations=options.configuration)
+        run(
+            pair,
+            level,
+            budget=budget,
+            seed=options.seed,
+            configurations=options.configuration,
+            golden=options.golden,
+        )
         for level in levels
     ]
     command = shlex.join(["twinenv", "verify", *argv])

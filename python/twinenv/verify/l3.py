@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from typing import Any
 
@@ -39,11 +40,15 @@ def check(setting: Setting, ledger: Ledger) -> None:
     check_golden(setting, ledger)
     pair, tally = setting.pair, Tally(setting.pair)
     usable = list(each_sides(setting, ledger))
-    for number, (_, _, opened) in enumerate(usable):
+    live: collections.Counter[str] = collections.Counter()
+    for number, (reference, _, opened) in enumerate(usable):
+        before = ledger.rows
         with opened() as sides:
             for policy in pair.policies:
                 meter = Meter(setting.budget.share(len(usable) * len(pair.policies)))
                 play(Run(sides, policy, setting.seed + number), meter, ledger, tally)
+        live[reference] += ledger.rows - before
+    ledger.details["live rows"] = dict(live)
     if usable and not ledger.divergences:
         _chase_quotas(setting, ledger, tally, usable)
     _report_coverage(pair, ledger, tally, bool(usable))
@@ -81,18 +86,19 @@ def check_golden(setting: Setting, ledger: Ledger) -> None:
     """Replay golden traces on the fast side, and have the reference record a sample again."""
     pair = setting.pair
     if setting.golden is None or not setting.golden.is_dir():
-        ledger.skip(f"golden traces: no folder {setting.golden or f'tests/{pair.name}/golden'}")
+        folder = setting.golden or f"tests/{pair.name}/golden"
+        ledger.skip(f"golden traces: no folder {folder}; run it in a checkout, or give --golden")
         return
     try:
         traces = load_traces(setting.golden, pair)
     except TraceError as error:
         ledger.add([Divergence.said(pair.name, 3, "golden traces", str(error), kind="trace")])
         return
-    for trace in traces:
-        if trace.configuration in setting.configurations:
-            replay_trace(pair, trace, ledger)
-            _record_again(pair, trace, ledger)
-    ledger.details["golden rows"] = sum(trace.num_rows for trace in traces)
+    wanted = [trace for trace in traces if trace.configuration in setting.configurations]
+    for trace in wanted:
+        replay_trace(pair, trace, ledger)
+        _record_again(pair, trace, ledger)
+    ledger.details["golden rows"] = sum(trace.num_rows for trace in wanted)
 
 
 def replay_trace(

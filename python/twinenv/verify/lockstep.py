@@ -21,6 +21,7 @@ __all__ = ["Run", "active_events", "play", "timeline_entry"]
 
 _TIMELINE = 6  # steps kept for the report
 _STRETCH = 8  # steps between two fresh starts from boundary states
+_LONGEST = 50_000  # steps of one rollout, whose whole story is kept to be told and shrunk
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +34,12 @@ class Run:
         seed: of the reset and the policy.
         boundary: start again and again from the pair's boundary-biased states instead of playing
             on from one reset; needs a reference that loads and dumps.
-        level: for the report.
     """
 
     sides: Sides
     policy: str
     seed: int
     boundary: bool = False
-    level: int = 3
 
     @property
     def check(self) -> str:
@@ -67,7 +66,7 @@ def play(run: Run, meter: Meter, ledger: Ledger, tally: Tally, stint: int = 0) -
         if begun is None:
             return
         log, want, state = begun
-        for step in range(_STRETCH if run.boundary else 2**62):
+        for step in range(_STRETCH if run.boundary else _LONGEST):
             if not meter.left or (stint and (played >= stint or tally.complete)):
                 return
             actions = _actions(run, rng, want)
@@ -154,7 +153,7 @@ class _Log:
         first = step - len(self._last) + 1
         return Divergence.of(
             found,
-            level=run.level,
+            level=3,
             pair=run.sides.pair.name,
             check=run.check,
             configuration=run.sides.configuration,

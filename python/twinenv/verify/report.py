@@ -55,7 +55,6 @@ def write_report(
     pair: Pair,
     results: Sequence[LevelResult],
     command: str,
-    graded: dict[str, Any] | None = None,
 ) -> list[LevelResult]:
     """Write `report.json`, `report.html` and one file per divergence that can be replayed.
 
@@ -64,7 +63,6 @@ def write_report(
         pair: the house's pair.
         results: of the levels.
         command: the command line.
-        graded: planted faults or mutants and who killed them, as `faults` or `mutate` return it.
 
     Returns:
         The results, their divergences naming the files that replay them.
@@ -74,8 +72,6 @@ def write_report(
     content = summary(pair, results, command)
     content["diagnostics"] = [d.to_json() for r in results for d in r.divergences]
     content["details"] = {f"level {r.level}": r.details for r in results}
-    if graded:
-        content["graded"] = graded
     write_json(folder / "report.json", content)
     (folder / "report.html").write_text(_page(pair, results, content), encoding="utf-8")
     return results
@@ -103,7 +99,8 @@ def print_results(pair: Pair, results: Sequence[LevelResult], console: Console) 
         for line in lines[:_MOST_LINES]:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         if len(lines) > _MOST_LINES:
-            console.print(f"L{result.level}: {len(lines) - _MOST_LINES} more in the report")
+            more = len(lines) - _MOST_LINES
+            console.print(f"L{result.level}: {more} more lines, all of them in a --report")
 
 
 def _saved(pair: Pair, result: LevelResult, folder: Path) -> LevelResult:
