@@ -12,7 +12,6 @@ minibatches of 64), which take many more gradient steps.
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import Any
 
 from twinenv.bench import Benchmark, Facts, run
 from twinenv.bench.ppo import TwinSide
+from twinenv.versions import versions
 
 NUM_ENVS, STEPS, CHECKED_STEPS, LEARNED = 64, 65_536, 262_144, 60.0
 SETTINGS = {
@@ -43,8 +43,7 @@ class Sb3Side:
 
         torch.set_num_threads(1)
         self._num_envs, self._settings = num_envs, SETTINGS[settings]
-        names = ("stable-baselines3", "torch", "gymnasium")
-        self.facts = Facts({name: importlib.metadata.version(name) for name in names})
+        self.facts = Facts(versions("stable-baselines3", "torch", "gymnasium"))
 
     def _learn(self, steps: int) -> Any:
         from stable_baselines3 import PPO

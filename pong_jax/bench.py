@@ -8,7 +8,6 @@ can leave none out.
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +21,7 @@ from pong_jax.pair import FastPong
 from pong_jax.reference import WheelPong
 from twinenv.bench.benchmark import Benchmark, Facts
 from twinenv.stages import cpu_compiler_options
+from twinenv.versions import versions
 
 __all__ = ["BENCHMARKS", "JaxSide", "PufferSide"]
 
@@ -94,8 +94,9 @@ class JaxSide:
         step = jax.jit(jax.vmap(self._env.step, in_axes=(0, 0, 0, None)))
         lowered = step.lower(keys, state, self._table[0], self._params).as_text()
         size = sum(leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-        versions = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")}
-        self.facts = Facts(versions, size, compile_cpu_s, len(lowered.splitlines()))
+        self.facts = Facts(
+            versions("jax", "jaxlib"), size, compile_cpu_s, len(lowered.splitlines())
+        )
 
     def _play(self, carry: Any, table: jax.Array) -> Any:
         step = jax.vmap(self._env.step, in_axes=(0, 0, 0, None))

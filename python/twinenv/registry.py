@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from twinenv.env import Environment
+from twinenv.naming import unknown
 
 __all__ = ["house_of", "list_ids", "make", "register", "register_gymnax", "spec"]
 
@@ -52,7 +52,7 @@ def spec(env_id: str) -> Factory:
     if env_id not in _factories and env_id in _HOUSES:
         importlib.import_module(_HOUSES[env_id])
     if env_id not in _factories:
-        raise ValueError(_unknown(env_id))
+        raise ValueError(unknown("environment", env_id, list_ids()))
     return _factories[env_id]
 
 
@@ -86,11 +86,3 @@ class _GymnaxFactory:
 
     def __call__(self, **options: Any) -> Any:
         return self._make(self._env_id, **options)[0]
-
-
-def _unknown(env_id: str) -> str:
-    known = list_ids()
-    by_lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(env_id.lower(), by_lower, n=1, cutoff=0.3)
-    hint = f"; did you mean {by_lower[near[0]]!r}?" if near else ""
-    return f"no environment {env_id!r}{hint}; known ids are {', '.join(known)}"

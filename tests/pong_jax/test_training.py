@@ -33,9 +33,9 @@ def test_a_short_run_learns(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(101, 106))
 def test_every_seed_reaches_95_percent(seed, tmp_path):
-    """Stopped as soon as training has seen 95 % of the points won, and judged by complete games."""
+    """Stopped as soon as training has seen 97 % of the points won, and judged by complete games."""
     run = tmp_path / "run"
-    arguments = ["PongJAX-v0", "--until", "0.95", "--seed", str(seed), "--run", str(run)]
+    arguments = ["PongJAX-v0", "--until", "0.97", "--seed", str(seed), "--run", str(run)]
     assert cli.train_main([*arguments, "--quiet"]) == 0
     assert json.loads((run / "summary.json").read_text())["target_reached_at_step"]
     assert evaluated(run, tmp_path / "eval.json") >= 0.95

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import json
 import shlex
@@ -18,6 +17,7 @@ from rich.table import Table
 from twinenv import registry
 from twinenv.bench.benchmark import Benchmark
 from twinenv.bench.runner import BenchmarkError, run
+from twinenv.naming import unknown
 
 __all__ = ["main"]
 
@@ -84,11 +84,10 @@ def _benchmarks(env: str) -> Sequence[Benchmark]:
     if env == "ppo":
         module = "twinenv.bench.ppo"
     else:
-        houses = {registry.house_of(env_id).__name__ for env_id in registry.list_ids()}
-        near = difflib.get_close_matches(env, [*houses, "ppo"], n=1, cutoff=0.7)
-        if env not in houses and env not in registry.list_ids() and near:
-            raise ValueError(f"no environment {env!r}; did you mean {near[0]!r}?")
-        house = env if env in houses else registry.house_of(env).__name__
+        houses = {env_id: registry.house_of(env_id).__name__ for env_id in registry.list_ids()}
+        house = houses.get(env, env)
+        if house not in houses.values():
+            raise ValueError(unknown("environment", env, (*houses, *houses.values(), "ppo")))
         module = f"{house}.bench"
     return importlib.import_module(module).BENCHMARKS
 

@@ -7,7 +7,6 @@ must learn: a loop that is fast and does not learn has no speed.
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from twinenv.bench.benchmark import Benchmark, Facts
 from twinenv.ppo.config import Config
 from twinenv.ppo.engine import JaxEngine
 from twinenv.ppo.trainer import Task
+from twinenv.versions import versions
 
 __all__ = ["BENCHMARKS", "RejaxSide", "TwinSide"]
 
@@ -61,7 +61,7 @@ class TwinSide:
         twice = JaxEngine(env, params, dataclasses.replace(config, num_epochs=2 * _EPOCHS), Task())
         twice.compile(twice.initial())
         self.facts = Facts(
-            _versions("jax", "flax"),
+            versions("jax", "flax"),
             compile_cpu_s=compile_cpu_s,
             shared=_seconds(twice, self._updates) / _seconds(self._engine, self._updates) - 1.0,
         )
@@ -118,7 +118,7 @@ class RejaxSide:
         self._train = jax.jit(untested.train).lower(jax.random.key(0)).compile()
         compile_cpu_s = time.process_time() - start
         self._state: Any = None
-        self.facts = Facts(_versions("rejax", "gymnax"), compile_cpu_s=compile_cpu_s)
+        self.facts = Facts(versions("rejax", "gymnax"), compile_cpu_s=compile_cpu_s)
 
     def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
         steps, state = self.work(), self._state
@@ -149,10 +149,6 @@ class _FiveValues:
 
 def _num_params(params: Any) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
-def _versions(*names: str) -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in names}
 
 
 BENCHMARKS = tuple(

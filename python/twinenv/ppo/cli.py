@@ -293,7 +293,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, Any]:
 
 def _eval(argv: list[str]) -> int:
     from twinenv.ppo.evaluation import Plan, played, stepper_of
-    from twinenv.ppo.versions import versions
+    from twinenv.versions import versions
 
     with _input():
         given = _parsed("eval", EvalArguments, argv)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import numbers
@@ -12,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from twinenv.naming import unknown
 from twinenv.ppo.networks import ACTIVATIONS
 
 __all__ = ["Config", "Outcome", "Preset", "Target", "demand_integers", "from_file", "replaced"]
@@ -162,9 +162,7 @@ def replaced(config: Config, changes: Mapping[str, Any]) -> Config:
     known = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
     for name in changes:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the options are {', '.join(known)}"
-            raise ValueError(f"unknown option {name!r}; {hint}")
+            raise ValueError(unknown("option", name, known))
     return Config(**{**known, **changes})
 
 

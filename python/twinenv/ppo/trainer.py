@@ -24,7 +24,7 @@ from twinenv.ppo.metrics import MetricsLog, draw_curve
 from twinenv.ppo.policy import Policy
 from twinenv.ppo.program import CHUNK, State, metric_names
 from twinenv.ppo.runs import Run, Spec, write_json
-from twinenv.ppo.versions import versions
+from twinenv.versions import versions
 
 __all__ = ["Engine", "Progress", "Reporter", "Result", "Silent", "Task", "run_training"]
 

@@ -7,7 +7,6 @@ installation, so only their own files are fetched, and each is loaded by its hou
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import hashlib
 import importlib.util
 import os
@@ -17,6 +16,8 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+
+from twinenv.naming import unknown
 
 __all__ = ["MissingReferenceError", "Status", "install", "locate", "names", "status"]
 
@@ -158,9 +159,7 @@ def _problem(wheel: _Wheel, path: Path) -> str:
 
 def _wheel(name: str) -> _Wheel:
     if name not in _WHEELS:
-        near = difflib.get_close_matches(name, _WHEELS, n=1, cutoff=0.3)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"no reference {name!r}; {hint}known are {', '.join(_WHEELS)}")
+        raise ValueError(unknown("reference", name, _WHEELS))
     return _WHEELS[name]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import platform
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,8 +14,9 @@ import numpy as np
 
 from twinenv.verify.compare import Difference
 from twinenv.verify.pair import Rows
+from twinenv.versions import versions
 
-__all__ = ["Divergence", "Repro", "load_repro", "save_repro", "versions"]
+__all__ = ["Divergence", "Repro", "load_repro", "save_repro"]
 
 _FORMAT = "twinenv-repro-1"
 
@@ -159,21 +159,6 @@ class Divergence:
         values["repro"] = None if self.repro is None else _repro_json(self.repro)
         values |= {"needs": self.needs, "line": self.line(), "command": self.command}
         return to_json(values | {"versions": versions()})
-
-
-def versions() -> dict[str, str]:
-    """Versions that a result depends on."""
-    import jax
-
-    from twinenv import __version__
-
-    return {
-        "twinenv": __version__,
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "platform": platform.platform(),
-    }
 
 
 def save_repro(divergence: Divergence, env_id: str, version: str, folder: Path) -> Divergence:

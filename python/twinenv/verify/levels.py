@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
 from twinenv import registry
+from twinenv.naming import unknown
 from twinenv.verify import l1, l2, l3, l4
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Budget, Ledger, LevelResult, Setting
@@ -30,10 +30,7 @@ def find_pair(env: str) -> Pair:
     houses = {env_id: registry.house_of(env_id).__name__ for env_id in registry.list_ids()}
     house = houses.get(env, env)
     if house not in houses.values():
-        known = {name.lower(): name for name in (*houses, *houses.values())}
-        near = difflib.get_close_matches(env.lower(), known, 1, 0.3)
-        hint = f"did you mean {known[near[0]]!r}? " if near else ""
-        raise ValueError(f"no environment {env!r}; {hint}Known are {', '.join(known.values())}")
+        raise ValueError(unknown("environment", env, (*houses, *houses.values())))
     return importlib.import_module(f"{house}.pair").PAIR
 
 

@@ -12,9 +12,10 @@ import jinja2
 from rich.console import Console
 from rich.table import Table
 
-from twinenv.verify.diagnostic import save_repro, to_json, versions
+from twinenv.verify.diagnostic import save_repro, to_json
 from twinenv.verify.ledger import LevelResult
 from twinenv.verify.pair import Pair
+from twinenv.versions import versions
 
 __all__ = ["print_results", "summary", "write_json", "write_report"]
 
@@ -39,7 +40,9 @@ def summary(pair: Pair, results: Sequence[LevelResult], command: str) -> dict[st
     return {
         "env": pair.env_id,
         "levels": levels,
-        "versions": versions() | {n: r.version for n, r in pair.references.items()},
+        "versions": versions()
+        | {"platform": platform.platform()}
+        | {n: r.version for n, r in pair.references.items()},
         "command": command,
     }
 
