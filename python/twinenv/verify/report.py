@@ -40,9 +40,7 @@ def summary(pair: Pair, results: Sequence[LevelResult], command: str) -> dict[st
     return {
         "env": pair.env_id,
         "levels": levels,
-        "versions": versions()
-        | {"platform": platform.platform()}
-        | {n: r.version for n, r in pair.references.items()},
+        "versions": versions() | {n: r.version for n, r in pair.references.items()},
         "command": command,
     }
 
