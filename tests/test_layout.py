@@ -181,7 +181,7 @@ def test_constraints_pin_every_dependency_and_name_no_place():
     pinned = {_normal(pin.split("==")[0]) for pin in pins}
     project = PROJECT["project"]
     wanted = list(project["dependencies"])
-    for extra in ("reference", "test", "dev"):
+    for extra in ("reference", "test", "dev", "docs"):
         wanted += project["optional-dependencies"][extra]
     assert {_normal(re.split(r"[^\w.-]", name)[0]) for name in wanted} <= pinned
 
