@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from twinenv.verify import contract
 from twinenv.verify.diagnostic import Divergence, Repro
-from twinenv.verify.ledger import Budget, Ledger, Setting
+from twinenv.verify.ledger import Ledger, Meter, Setting
 from twinenv.verify.pair import FastSide, Pair, Rows, Step
 from twinenv.verify.schema import num_rows, take, tile, violations
 from twinenv.verify.shrink import plain_state
@@ -20,7 +20,7 @@ from twinenv.verify.sides import guarded
 __all__ = ["Example", "check", "examine", "properties", "property_check"]
 
 _MAX_STEPS = 48  # of play before a row is looked at
-_ROWS_AN_EXAMPLE = _MAX_STEPS // 2
+_MOST_EXAMPLES = 5000
 _BOUNDARY = "boundary"
 
 Property = Callable[[Rows, np.ndarray, Rows, Step], np.ndarray]
@@ -57,8 +57,8 @@ class _Case(NamedTuple):
         return take(self.state, row), self.actions[row : row + 1], take(self.draws, row)
 
 
-class _Found(Exception):  # noqa: N818 (a signal to hypothesis, not an error)
-    """An example has a property that does not hold."""
+class _Stop(Exception):  # noqa: N818 (a signal to hypothesis, not an error)
+    """The budget is spent, or an example has a property that does not hold."""
 
 
 def check(setting: Setting, ledger: Ledger) -> None:
@@ -74,11 +74,10 @@ def check(setting: Setting, ledger: Ledger) -> None:
         for configuration in setting.configurations
         for source in sources[:2]
     ]
-    seconds = [_timed(pair, example, ledger) for example in examples]
+    for example in examples:
+        examine(pair, example, ledger)
     if not ledger.divergences:
-        count = _num_examples(setting.budget, pair, min(seconds))
-        _drive(setting, ledger, sources, count)
-        ledger.details["examples"] = count
+        ledger.details["examples"] = _drive(setting, ledger, sources)
 
 
 def examine(pair: Pair, example: Example, ledger: Ledger) -> None:
@@ -196,27 +195,16 @@ def _told(pair: Pair, example: Example, name: str, case: _Case, holds: np.ndarra
     )
 
 
-def _timed(pair: Pair, example: Example, ledger: Ledger) -> float:
-    """Seconds of a second look at an example: the first one compiles."""
-    examine(pair, example, ledger)
-    start = time.perf_counter()
-    examine(pair, dataclasses.replace(example, seed=example.seed + 1), ledger)
-    return time.perf_counter() - start
+def _drive(setting: Setting, ledger: Ledger, sources: tuple[str, ...]) -> int:
+    """Have hypothesis choose examples until one has a property that does not hold.
 
-
-def _num_examples(budget: Budget, pair: Pair, seconds: float) -> int:
-    if budget.rows is not None:
-        return max(budget.rows // (pair.num_envs * _ROWS_AN_EXAMPLE), 1)
-    assert budget.seconds is not None
-    # A timed example has 4 steps.
-    return int(np.clip(budget.seconds / max(seconds * _ROWS_AN_EXAMPLE / 4, 1e-3), 1, 5000))
-
-
-def _drive(setting: Setting, ledger: Ledger, sources: tuple[str, ...], count: int) -> None:
-    """Have hypothesis choose examples until one has a property that does not hold."""
+    Returns:
+        How many were looked at.
+    """
     import hypothesis
     from hypothesis import strategies
 
+    looked, meter = 0, Meter(setting.budget)
     examples = strategies.builds(
         Example,
         configuration=strategies.sampled_from(setting.configurations),
@@ -227,7 +215,7 @@ def _drive(setting: Setting, ledger: Ledger, sources: tuple[str, ...], count: in
 
     @hypothesis.seed(setting.seed)
     @hypothesis.settings(
-        max_examples=count,
+        max_examples=_MOST_EXAMPLES,
         database=None,
         deadline=None,
         # States are shrunk field by field afterwards; shrinking seeds would mean nothing.
@@ -236,11 +224,14 @@ def _drive(setting: Setting, ledger: Ledger, sources: tuple[str, ...], count: in
     )
     @hypothesis.given(example=examples)
     def drive(example: Any) -> None:
+        nonlocal looked
+        before = ledger.rows
+        if ledger.divergences or not meter.left:
+            raise _Stop
         examine(setting.pair, example, ledger)
-        if ledger.divergences:
-            raise _Found
+        meter.spend(ledger.rows - before)
+        looked += 1
 
-    try:
+    with contextlib.suppress(_Stop):
         drive()
-    except _Found:
-        return
+    return looked
