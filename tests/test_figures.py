@@ -11,7 +11,7 @@ RECORDS = [
     record
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     for record in json.loads(path.read_text())
-    if "ratio_median" in record
+    if "ratio_median" in record  # the others are records of other kinds
 ]
 RATIO = re.compile(r"\d[\d.,]*x \(\d[\d.,]* to \d[\d.,]*\)")
 

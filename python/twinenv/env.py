@@ -41,11 +41,14 @@ class Environment(abc.ABC, Generic[State, Params]):
         name: canonical id, such as "PongJAX-v0".
         state_class: the flax dataclass of the state; has an int32 `time`.
         num_players: 1 or 2.
+        dear_reset: a reset costs so much that a batch should compute one only in steps in which any
+            of its episodes ends.
     """
 
     name: ClassVar[str]
     state_class: ClassVar[type]
     num_players: ClassVar[int] = 1
+    dear_reset: ClassVar[bool] = False
 
     # What a house writes.
 
@@ -158,17 +161,21 @@ class Environment(abc.ABC, Generic[State, Params]):
         """
         params = self.resolve(params)
         check_key(key)
-        key_step, key_reset = jax.random.split(key)
+        key_step = jax.random.split(key)[0]
         obs, state, reward, terminated, info = self.step_env(key_step, state, action, params)
         truncated = ~terminated & self.is_truncated(state, params)
         done = terminated | truncated
         info |= {"truncated": truncated, "final_observation": obs}
-        obs, state = jax.tree.map(
-            lambda new, old: jnp.where(done, new, old),
-            self.auto_reset(key_reset, state, params),
-            (obs, state),
-        )
+        restart = _restart_if_any(self) if self.dear_reset else self._restarted
+        obs, state = restart(key, done, (obs, state), params)
         return obs, state, reward, done, info
+
+    def _restarted(
+        self, key: jax.Array, done: jax.Array, now: tuple[Any, State], params: Params
+    ) -> tuple[Any, State]:
+        """Observation and state after a step with `key`: of a new episode if `done`, else `now`."""
+        new = self.auto_reset(jax.random.split(key)[1], now[1], params)
+        return jax.tree.map(lambda new, old: jnp.where(done, new, old), new, now)
 
     def step_env(
         self, key: jax.Array, state: State, action: Any, params: Params | None = None
@@ -352,6 +359,26 @@ class TwoPlayerEnvironment(Environment[State, Params]):
         obs, state, reward, terminated, info = super().step_env(key, state, action, params)
         info["to_move"] = self.to_move(state, params)
         return obs, state, reward, terminated, info
+
+
+@functools.lru_cache(maxsize=128)
+def _restart_if_any(env: Environment[Any, Any]) -> Any:
+    """`env._restarted`, which under `jax.vmap` is skipped if no episode of the batch has ended."""
+    restart = jax.custom_batching.custom_vmap(env._restarted)
+
+    @restart.def_vmap
+    def rule(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
+        *own, params_axes = jax.tree.map(lambda has_axis: 0 if has_axis else None, list(batched))
+
+        def spread(leaf: jax.Array, has_axis: bool) -> jax.Array:
+            return leaf if has_axis else jnp.broadcast_to(leaf, (size, *leaf.shape))
+
+        _, done, now = jax.tree.map(spread, args[:3], tuple(batched[:3]))
+        fresh = jax.vmap(env._restarted, in_axes=(own[0], 0, 0, params_axes), axis_size=size)
+        out = jax.lax.cond(jnp.any(done), lambda: fresh(args[0], done, now, args[3]), lambda: now)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return restart
 
 
 @functools.lru_cache(maxsize=128)
