@@ -1,0 +1,109 @@
+"""Run-time numbers of the HalfCheetah and the checks on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from flax import struct
+
+from halfcheetah_jax.dynamics import COMPILED, Model, inverse_weights
+
+__all__ = ["EnvParams", "check", "model_of"]
+
+
+def _numbers(name: str) -> tuple[float, ...]:
+    return tuple(COMPILED[name])
+
+
+@struct.dataclass
+class EnvParams:
+    """Gymnasium's numeric options and the numbers of MuJoCo's model, with their defaults.
+
+    Attributes:
+        forward_reward_weight: weight of the speed in the reward.
+        ctrl_cost_weight: weight of the squared actions in the reward.
+        reset_noise_scale: spread of the first positions and speeds.
+        mass: kg, of torso and thigh, shin and foot of the back and of the front leg; moments of
+            inertia stay as they are.
+        damping: N m s/rad, of the six limbs in that order.
+        gear: N m, torque of each limb's motor at full action.
+        friction: of the contacts with the floor.
+        gravity: m/s2, downwards.
+        max_steps_in_episode: steps after which an episode is cut; `math.inf` for no limit.
+    """
+
+    forward_reward_weight: float = 1.0
+    ctrl_cost_weight: float = 0.1
+    reset_noise_scale: float = 0.1
+    mass: tuple[float, ...] = _numbers("mass")
+    damping: tuple[float, ...] = _numbers("damping")
+    gear: tuple[float, ...] = _numbers("gear")
+    friction: float = COMPILED["friction"]
+    gravity: float = COMPILED["gravity"]
+    max_steps_in_episode: float = 1_000
+
+
+def model_of(params: EnvParams, number: Any) -> Model:
+    """The mechanism, in a floating type, with what MuJoCo's compiler would derive from it."""
+
+    def cast(values: Any) -> tuple[Any, ...]:
+        return tuple(jnp.asarray(value, number) for value in values)
+
+    mass, moment, armature = (
+        cast(params.mass),
+        cast(_numbers("inertia")),
+        cast(_numbers("armature")),
+    )
+    (friction,) = cast([params.friction])
+    bodies, limbs = inverse_weights(mass, moment, armature)
+    slope = 2 * friction * friction * (1 + friction * friction)
+    return Model(
+        mass=mass,
+        moment=moment,
+        stiffness=cast(_numbers("stiffness")),
+        damping=cast(params.damping),
+        armature=armature,
+        gear=cast(params.gear),
+        friction=friction,
+        gravity=jnp.asarray(params.gravity, number),
+        timestep=jnp.asarray(COMPILED["timestep"], number),
+        contact_weights=tuple(1 / (slope * weight) for weight in bodies),
+        limit_weights=tuple(1 / weight for weight in limbs),
+    )
+
+
+def check(params: EnvParams) -> None:
+    """Raise ValueError for parameters that no mechanism can have.
+
+    Args:
+        params: concrete parameters.
+    """
+    for name, accepted, holds in _ACCEPTED:
+        given = getattr(params, name)
+        for value in given if isinstance(given, tuple) else (given,):
+            if not holds(float(value)):
+                raise ValueError(f"{name} has {value}; accepted is {accepted}")
+
+
+def _positive(value: float) -> bool:
+    return 0 < value < math.inf
+
+
+def _from_zero(value: float) -> bool:
+    return 0 <= value < math.inf
+
+
+_ACCEPTED: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
+    ("forward_reward_weight", "a finite number", math.isfinite),
+    ("ctrl_cost_weight", "a finite number", math.isfinite),
+    ("reset_noise_scale", "a finite number from 0", _from_zero),
+    ("mass", "finite positive numbers", _positive),
+    ("damping", "finite numbers from 0", _from_zero),
+    ("gear", "finite numbers", math.isfinite),
+    ("friction", "a finite positive number", _positive),
+    ("gravity", "a finite number", math.isfinite),
+    ("max_steps_in_episode", "at least 1 (math.inf for no limit)", lambda steps: steps >= 1),
+)
