@@ -144,7 +144,7 @@ def test_a_step_in_float32_is_at_its_noise_floor(states):
     assert error[:1200].max() <= 2e-3  # of the states that play reaches
     assert error.max() <= 1e-2
     # The root's x is large here, which the environment avoids.
-    assert np.abs(got[0] - qpos)[:, 1:].max() <= 2e-5
+    assert np.abs(got[0] - qpos)[:, 1:].max() <= 1e-4
 
 
 @pytest.mark.parametrize("name", sorted(CHANGES))
