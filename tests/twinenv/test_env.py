@@ -66,6 +66,30 @@ def test_a_house_may_reset_more_cheaply():
     assert state.visited.all()
 
 
+def test_a_dear_reset_is_left_out_where_no_episode_ends_and_changes_no_result():
+    class Dear(Corridor):
+        dear_reset = True
+
+    def lowered(env):
+        def play(keys, params):
+            def one(state, key):
+                each = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, key)
+                actions = jax.vmap(lambda key: jax.random.randint(key, (), 0, 3, jnp.int32))(each)
+                out = jax.vmap(env.step, in_axes=(0, 0, 0, None))(each, state, actions, params)
+                return out[1], out
+
+            begun = jax.vmap(env.reset, in_axes=(0, None))(keys, params)[1]
+            return jax.lax.scan(one, begun, jnp.arange(40, dtype=jnp.int32))
+
+        return jax.jit(play).lower(jax.random.split(KEY, 5), CorridorParams())
+
+    dear, plain = lowered(Dear()), lowered(Corridor())
+    assert "stablehlo.case" in dear.as_text() and "stablehlo.case" not in plain.as_text()
+    arguments = jax.random.split(KEY, 5), CorridorParams()
+    assert_equal(dear.compile()(*arguments), plain.compile()(*arguments))
+    assert plain.compile()(*arguments)[1][3].any()
+
+
 def test_actions_of_any_integer_type_are_taken():
     env, params = Corridor(), CorridorParams(slip=0.0)
     expected = env.step(KEY, corridor(2), jnp.int32(2), params)
