@@ -161,20 +161,20 @@ class Environment(abc.ABC, Generic[State, Params]):
         """
         params = self.resolve(params)
         check_key(key)
-        key_step = jax.random.split(key)[0]
+        key_step, key_reset = jax.random.split(key)
         obs, state, reward, terminated, info = self.step_env(key_step, state, action, params)
         truncated = ~terminated & self.is_truncated(state, params)
         done = terminated | truncated
         info |= {"truncated": truncated, "final_observation": obs}
         restart = _restart_if_any(self) if self.dear_reset else self._restarted
-        obs, state = restart(key, done, (obs, state), params)
+        obs, state = restart(key_reset, done, (obs, state), params)
         return obs, state, reward, done, info
 
     def _restarted(
         self, key: jax.Array, done: jax.Array, now: tuple[Any, State], params: Params
     ) -> tuple[Any, State]:
-        """Observation and state after a step with `key`: of a new episode if `done`, else `now`."""
-        new = self.auto_reset(jax.random.split(key)[1], now[1], params)
+        """Observation and state after a step: of a new episode if it is `done`, else `now`."""
+        new = self.auto_reset(key, now[1], params)
         return jax.tree.map(lambda new, old: jnp.where(done, new, old), new, now)
 
     def step_env(
