@@ -79,7 +79,8 @@ def constrain(
 
 @stage
 def _contacts(places: Places, speeds: Any, friction: Any, weights: Any) -> tuple[Any, ...]:
-    gap, impedance = _floor(places.height + places.end_z - RADIUS)
+    gap = places.height + places.end_z - RADIUS
+    impedance = _contact_impedance(gap)
     x, z = places.end_x, places.end_z - RADIUS - gap / 2
     along, up = _velocity(speeds, x, z)
     stiff = impedance / (1 - impedance) * weights
@@ -88,8 +89,8 @@ def _contacts(places: Places, speeds: Any, friction: Any, weights: Any) -> tuple
 
 
 @stage
-def _floor(gap: Any) -> tuple[Any, Any]:
-    return gap, _impedance(gap, _WIDTH)
+def _contact_impedance(gap: Any) -> Any:
+    return _impedance(gap, _WIDTH)
 
 
 @stage

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ANCESTORS", "BODY_OF", "NUM_BODIES", "NUM_DOFS", "PARENT", "Matrix", "Vector"]
+__all__ = ["ANCESTORS", "NUM_BODIES", "NUM_DOFS", "PARENT", "Matrix", "Vector"]
 
 NUM_BODIES, NUM_DOFS = 7, 9
 
 PARENT = (-1, 0, 1, 2, 0, 4, 5)
 """Parent of each body; -1 is the world."""
-
-BODY_OF = (0, 0, 0, 1, 2, 3, 4, 5, 6)
-"""Body that each degree of freedom moves."""
 
 _BEFORE = (-1, 0, 1, 2, 3, 4, 2, 6, 7)
 

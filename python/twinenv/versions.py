@@ -15,8 +15,9 @@ def versions(*names: str) -> dict[str, str]:
 
     The tree can be used without being installed, hence "not installed".
     """
-    system = {"python": platform.python_version(), "platform": platform.platform()}
-    found = {} if names else system
+    found = {}
+    if not names:
+        found = {"python": platform.python_version(), "platform": platform.platform()}
     for name in names or _OURS:
         try:
             found[name] = importlib.metadata.version(name)
