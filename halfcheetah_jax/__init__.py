@@ -1,6 +1,10 @@
-"""MuJoCo's physics of Gymnasium's HalfCheetah in JAX, equal to it step by step."""
+"""HalfCheetah in JAX, equal to MuJoCo's physics of Gymnasium's HalfCheetah-v5."""
 
-from halfcheetah_jax.dynamics import Body, Model, advance
-from halfcheetah_jax.params import EnvParams, model_of
+from halfcheetah_jax.env import HalfCheetah, make
+from halfcheetah_jax.params import EnvParams
+from halfcheetah_jax.state import EnvState
+from twinenv.registry import register
 
-__all__ = ["Body", "EnvParams", "Model", "advance", "model_of"]
+__all__ = ["EnvParams", "EnvState", "HalfCheetah", "make"]
+
+register(HalfCheetah.name, make)

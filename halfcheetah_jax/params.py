@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from flax import struct
 
@@ -49,29 +50,25 @@ class EnvParams:
 def model_of(params: EnvParams, number: Any) -> Model:
     """The mechanism, in a floating type, with what MuJoCo's compiler would derive from it."""
 
-    def cast(values: Any) -> tuple[Any, ...]:
-        return tuple(jnp.asarray(value, number) for value in values)
+    def cast(values: Any) -> jax.Array:
+        return jnp.stack([jnp.asarray(value, number) for value in values])
 
-    mass, moment, armature = (
-        cast(params.mass),
-        cast(_numbers("inertia")),
-        cast(_numbers("armature")),
-    )
-    (friction,) = cast([params.friction])
+    mass, moment, armature = map(cast, (params.mass, COMPILED["inertia"], COMPILED["armature"]))
+    friction = jnp.asarray(params.friction, number)
     bodies, limbs = inverse_weights(mass, moment, armature)
     slope = 2 * friction * friction * (1 + friction * friction)
     return Model(
-        mass=mass,
-        moment=moment,
-        stiffness=cast(_numbers("stiffness")),
-        damping=cast(params.damping),
-        armature=armature,
-        gear=cast(params.gear),
+        mass=tuple(mass),
+        moment=tuple(moment),
+        stiffness=tuple(cast(COMPILED["stiffness"])),
+        damping=tuple(cast(params.damping)),
+        armature=tuple(armature),
+        gear=tuple(cast(params.gear)),
         friction=friction,
         gravity=jnp.asarray(params.gravity, number),
         timestep=jnp.asarray(COMPILED["timestep"], number),
-        contact_weights=tuple(1 / (slope * weight) for weight in bodies),
-        limit_weights=tuple(1 / weight for weight in limbs),
+        contact_weights=tuple(1 / (slope * bodies)),
+        limit_weights=tuple(1 / limbs),
     )
 
 

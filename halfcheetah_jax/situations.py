@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from twinenv.verify.pair import Policy, Step
+
 if TYPE_CHECKING:
     from halfcheetah_jax.reference import Simulation
 
-__all__ = ["States", "extreme_states", "mixed_states", "played_states"]
+__all__ = ["POLICIES", "States", "extreme_states", "mixed_states", "near_states", "played_states"]
 
 _EVERY = 7  # steps between two states that are kept
 _EPISODE = 140
@@ -77,3 +79,34 @@ def extreme_states(rng: np.random.Generator, count: int) -> States:
 
 def _rounded(*parts: np.ndarray) -> States:
     return States(*(part.astype(np.float32).astype(np.float64) for part in parts))
+
+
+def near_states(rng: np.random.Generator, count: int) -> States:
+    """Extreme states, and as many near the start of an episode and near the limits of the limbs."""
+    found = extreme_states(rng, count)
+    near = rng.random(count) < 0.7
+    qpos = rng.uniform(-0.2, 0.2, (count, 9)) * [1, 1, 1, 6, 6, 6, 6, 6, 6]
+    qpos[:, 1] = rng.uniform(-0.2, 0.2, count)
+    found.qpos[near] = qpos[near]
+    found.qvel[near] = rng.normal(0, 2, (count, 9))[near]
+    return _rounded(*found)
+
+
+def _uniform(rng: np.random.Generator, last: Step) -> np.ndarray:
+    return rng.uniform(-1.0, 1.0, (_rows(last), 6)).astype(np.float32)
+
+
+def _extreme(rng: np.random.Generator, last: Step) -> np.ndarray:
+    return rng.choice([-1.3, 1.3], (_rows(last), 6)).astype(np.float32)
+
+
+def _still(rng: np.random.Generator, last: Step) -> np.ndarray:
+    return np.zeros((_rows(last), 6), np.float32)
+
+
+def _rows(last: Step) -> int:
+    return len(last.output["observation"])
+
+
+POLICIES: dict[str, Policy] = {"random": _uniform, "full": _extreme, "still": _still}
+"""Ways to play, by name."""

@@ -4,45 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfcheetah_jax.dynamics.inertia import tree_matrix, with_limbs
-from halfcheetah_jax.dynamics.kinematics import place
-from halfcheetah_jax.dynamics.linear import factor, solve
-from halfcheetah_jax.dynamics.planar import rigid
+import jax.numpy as jnp
+import numpy as np
+
+from halfcheetah_jax.dynamics.shape import CENTRES, OFFSETS
 from halfcheetah_jax.dynamics.tree import NUM_BODIES, NUM_DOFS, PARENT
 
 __all__ = ["inverse_weights"]
 
 
-def inverse_weights(
-    mass: tuple[Any, ...], moment: tuple[Any, ...], armature: tuple[Any, ...]
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """`body_invweight0` (of translation) of each body and `dof_invweight0` of each limb.
+def inverse_weights(mass: Any, moment: Any, armature: Any) -> tuple[Any, Any]:
+    """`body_invweight0` (of translation) `[7]` and `dof_invweight0` of the limbs `[6]`.
 
     With all positions 0: a third of the trace of `J M^-1 J'` at a body's centre of mass, of whose
     three directions one is out of the plane; and the diagonal of `M^-1` (`mj_setConst`).
+
+    Args:
+        mass: `[7]`, of the bodies.
+        moment: `[7]`, moments of inertia about their centres of mass.
+        armature: `[6]`, of the limbs.
     """
-    zero = mass[0] * 0
-    places = place((zero,) * NUM_DOFS)
-    inertias = tuple(map(rigid, mass, places.centres, moment))
-    factors = factor(with_limbs(tree_matrix(inertias, places.hinges), armature))
+    rows = jnp.asarray(_JACOBIANS, mass.dtype)
+    heavy = jnp.stack([mass, mass, moment], axis=1)
+    limbs = jnp.concatenate([jnp.zeros(3, mass.dtype), armature])
+    matrix = jnp.einsum("bri,br,brj->ij", rows, heavy, rows) + jnp.diag(limbs)
+    inverse = jnp.linalg.inv(matrix)
+    moved = jnp.einsum("bri,ij,brj->b", rows[:, :2], inverse, rows[:, :2])
+    return moved / 3, jnp.diagonal(inverse)[3:]
 
-    def quadratic(row: list[Any]) -> Any:
-        moved = solve(factors, tuple(row))
-        return sum(a * b for a, b in zip(row, moved, strict=True))
 
-    bodies = []
-    for body, (x, z) in enumerate(places.centres):
-        along, up = [zero] * NUM_DOFS, [zero] * NUM_DOFS
-        along[0], up[1] = zero + 1, zero + 1
+def _jacobians() -> np.ndarray:
+    """`[7, 3, 9]`: x, z and turning of each body's centre of mass by each degree of freedom."""
+    hinges = np.zeros((NUM_BODIES, 2))
+    found = np.zeros((NUM_BODIES, 3, NUM_DOFS))
+    found[:, 0, 0] = found[:, 1, 1] = 1.0
+    for body in range(NUM_BODIES):
+        if body:
+            hinges[body] = hinges[PARENT[body]] + OFFSETS[body]
         above = body
         while above >= 0:
-            hinge = places.hinges[above]
-            along[above + 2], up[above + 2] = z - hinge[1], hinge[0] - x
+            x, z = hinges[body] + CENTRES[body] - hinges[above]
+            found[body, :, above + 2] = z, -x, 1.0
             above = PARENT[above]
-        bodies.append((quadratic(along) + quadratic(up)) / 3)
-    limbs = []
-    for limb in range(NUM_BODIES - 1):
-        row = [zero] * NUM_DOFS
-        row[limb + 3] = zero + 1
-        limbs.append(quadratic(row))
-    return tuple(bodies), tuple(limbs)
+    return found
+
+
+_JACOBIANS = _jacobians()

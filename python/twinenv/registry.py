@@ -15,7 +15,7 @@ __all__ = ["house_of", "list_ids", "make", "register", "register_gymnax", "spec"
 Factory = Callable[..., tuple[Environment, Any]]
 
 # Ids of the bundled houses, known before their package is imported.
-_HOUSES = {"PongJAX-v0": "pong_jax"}
+_HOUSES = {"HalfCheetahJAX-v0": "halfcheetah_jax", "PongJAX-v0": "pong_jax"}
 _factories: dict[str, Factory] = {}
 _in_gymnax: set[str] = set()
 

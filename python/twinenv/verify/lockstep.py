@@ -66,7 +66,8 @@ def play(run: Run, meter: Meter, ledger: Ledger, tally: Tally, stint: int = 0) -
         if begun is None:
             return
         log, want, state = begun
-        for step in range(_STRETCH if run.boundary else _LONGEST):
+        longest = pair.horizon or _LONGEST
+        for step in range(min(_STRETCH, longest) if run.boundary else longest):
             if not meter.left or (stint and (played >= stint or tally.complete)):
                 return
             actions = _actions(run, rng, want)
@@ -105,7 +106,7 @@ def _begin(run: Run, rng: np.random.Generator, ledger: Ledger) -> tuple[_Log, St
         state = pair.states(rng, sides.backend.num_envs, sides.configuration)
         sides.backend.load(state)
         return _Log(run, state), Step(state, {}), state
-    want = sides.backend.reset(run.seed)
+    want = sides.backend.reset(int(rng.integers(2**31)) if pair.horizon else run.seed)
     state = sides.fast.start(want)
     seen = Step(state if want.state else {}, _observed(run, state, ledger))
     expected = {**want.state, **{name: want.output[name] for name in seen.output}}

@@ -177,6 +177,8 @@ class Pair(abc.ABC):
         num_envs: environments in a batch; smaller for a slow reference.
         unjudged: configurations that only level 1 checks, with the reason; a reference that runs
             one judges it all the same.
+        horizon: steps after which both sides of a chaotic system are far apart, however equal their
+            rules, so that a rollout begins afresh; 0 if there is no such time.
         margin: of level 4; None demands equal returns, episode by episode.
     """
 
@@ -190,6 +192,7 @@ class Pair(abc.ABC):
     quota: ClassVar[int]
     excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
     num_envs: ClassVar[int] = 1024
+    horizon: ClassVar[int] = 0
     unjudged: ClassVar[Mapping[str, str]] = MappingProxyType({})
     margin: ClassVar[Margin | None] = None
 
