@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -47,11 +48,8 @@ def vector_env(num_envs: int, **options: Any) -> gymnasium.vector.VectorEnv:
     given: dict[str, Any] = {name: getattr(params, name) for name in _OPTIONS}
     given |= {name: getattr(env, name) for name in _ENV_OPTIONS}
     with _installed(), _silenced():
-        model = _changed_model(params)
-        environments = [_single(given, params, model) for _ in range(num_envs)]
-    return SyncVectorEnv(
-        [lambda one=one: one for one in environments], autoreset_mode=AutoresetMode.SAME_STEP
-    )
+        one = functools.partial(_single, given, params, _changed_model(params))
+        return SyncVectorEnv([one] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
 
 
 def _single(options: dict[str, Any], params: EnvParams, model: Any) -> gymnasium.Env:
