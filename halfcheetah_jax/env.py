@@ -97,10 +97,9 @@ class HalfCheetah(Environment[EnvState, EnvParams]):
         action = action.astype(self.dtype)
         model = model_of(params, self.dtype)
         # From x = 0: far from it, float32 could not resolve a step's way.
-        now = (state.qpos.at[0].set(0.0), state.qvel, state.qacc_warmstart)
-        start = Body._make(map(tuple, now))
-        body, converged = advance(start, tuple(action), model, self.frame_skip, self.differentiable)
-        qpos, qvel, qacc = map(jnp.stack, body)
+        start = Body(state.qpos.at[0].set(0.0), state.qvel, state.qacc_warmstart)
+        body, converged = advance(start, action, model, self.frame_skip, self.differentiable)
+        qpos, qvel, qacc = body
         sound = jnp.all(jnp.abs(jnp.concatenate([qpos, qvel, qacc])) <= _LARGEST)
         qpos, qvel, qacc = (jnp.where(sound, part, 0.0) for part in (qpos, qvel, qacc))
         way = qpos[0]

@@ -58,17 +58,17 @@ def model_of(params: EnvParams, number: Any) -> Model:
     bodies, limbs = inverse_weights(mass, moment, armature)
     slope = 2 * friction * friction * (1 + friction * friction)
     return Model(
-        mass=tuple(mass),
-        moment=tuple(moment),
-        stiffness=tuple(cast(COMPILED["stiffness"])),
-        damping=tuple(cast(params.damping)),
-        armature=tuple(armature),
-        gear=tuple(cast(params.gear)),
+        mass=mass,
+        moment=moment,
+        stiffness=cast(COMPILED["stiffness"]),
+        damping=cast(params.damping),
+        armature=armature,
+        gear=cast(params.gear),
         friction=friction,
         gravity=jnp.asarray(params.gravity, number),
         timestep=jnp.asarray(COMPILED["timestep"], number),
-        contact_weights=tuple(1 / (slope * bodies)),
-        limit_weights=tuple(1 / limbs),
+        contact_weights=1 / (slope * bodies),
+        limit_weights=1 / limbs,
     )
 
 

@@ -9,24 +9,25 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from halfcheetah_jax.dynamics.step import Body, Model
+from halfcheetah_jax.dynamics.step import OWN_AXES, Body, Model
 from halfcheetah_jax.dynamics.tiles import steps, tiled_steps
-from halfcheetah_jax.dynamics.tree import Vector
 
 __all__ = ["advance"]
 
+_AXES = (Body(1, 1, 1), 1, OWN_AXES)  # of what belongs to one environment
+
 
 def advance(
-    body: Body, control: Vector, model: Model, frame_skip: int, differentiable: bool = False
-) -> tuple[Body, Any]:
+    body: Body, control: jax.Array, model: Model, frame_skip: int, differentiable: bool = False
+) -> tuple[Body, jax.Array]:
     """`frame_skip` time steps of one environment, and whether the solver always converged.
 
     Under `jax.vmap`, also under several, all environments are stepped as tiles.
 
     Args:
-        body: positions, speeds and the solver's start, scalars.
-        control: of the six motors, scalars.
-        model: the mechanism, scalars.
+        body: positions, speeds and the solver's start, `[9]` each.
+        control: `[6]`, of the motors.
+        model: the mechanism.
         frame_skip: time steps.
         differentiable: take a plain path that can be differentiated; tiles cannot.
     """
@@ -38,12 +39,16 @@ def advance(
 @functools.cache
 def _single(frame_skip: int) -> Callable[..., Any]:
     @jax.custom_batching.custom_vmap
-    def single(body: Body, control: Vector, model: Model) -> tuple[Body, Any]:
+    def single(body: Body, control: jax.Array, model: Model) -> tuple[Body, jax.Array]:
         return steps(body, control, model, frame_skip)
 
     @single.def_vmap
     def rule(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
-        out = _batch(frame_skip)(*_spread(size, batched, args))
+        def spread(leaf: jax.Array, has_axis: bool) -> jax.Array:
+            return leaf if has_axis else jnp.broadcast_to(leaf, (size, *leaf.shape))
+
+        state = jax.tree.map(spread, args[:2], tuple(batched[:2]))
+        out = _batch(frame_skip)(*state, args[2])
         return out, jax.tree.map(lambda _: True, out)
 
     return single
@@ -52,32 +57,25 @@ def _single(frame_skip: int) -> Callable[..., Any]:
 @functools.cache
 def _batch(frame_skip: int) -> Callable[..., Any]:
     @jax.custom_batching.custom_vmap
-    def batch(body: Body, control: Vector, model: Model) -> tuple[Body, Any]:
+    def batch(body: Body, control: jax.Array, model: Model) -> tuple[Body, jax.Array]:
         return tiled_steps(body, control, model, frame_skip)
 
     @batch.def_vmap
     def rule(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
         """A batch of batches is one larger batch."""
-        args = _spread(size, batched, args)
-        inner = args[0].qpos[0].shape[1]
+        inner = args[1].shape[batched[1]]
 
-        def whole(leaf: jax.Array) -> jax.Array:
-            if leaf.ndim == 1:  # a number of the model that each outer batch has its own of
-                leaf = jnp.broadcast_to(leaf[:, None], (size, inner))
-            return leaf.reshape(size * inner) if leaf.ndim else leaf
+        def whole(leaf: jax.Array, has_outer: bool, axes: int) -> jax.Array:
+            has_inner = leaf.ndim - has_outer > axes
+            if not (has_outer or has_inner):  # a number of the model that all share
+                return leaf
+            leaf = leaf if has_outer else leaf[None]
+            leaf = leaf if has_inner else leaf[:, None]
+            own = leaf.shape[2:]
+            return jnp.broadcast_to(leaf, (size, inner, *own)).reshape(size * inner, *own)
 
-        out = batch(*jax.tree.map(whole, args))
-        out = jax.tree.map(lambda leaf: leaf.reshape(size, inner), out)
+        out = batch(*jax.tree.map(whole, args, tuple(batched), _AXES))
+        out = jax.tree.map(lambda leaf: leaf.reshape(size, inner, *leaf.shape[1:]), out)
         return out, jax.tree.map(lambda _: True, out)
 
     return batch
-
-
-def _spread(size: int, batched: Any, args: Any) -> Any:
-    """State and control with the batch's axis in front; the model's numbers as they are."""
-    body, control, model = args
-
-    def spread(leaf: jax.Array, has_axis: bool) -> jax.Array:
-        return leaf if has_axis else jnp.broadcast_to(leaf, (size, *leaf.shape))
-
-    return (*jax.tree.map(spread, (body, control), tuple(batched[:2])), model)

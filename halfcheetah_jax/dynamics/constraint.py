@@ -6,14 +6,18 @@ of the plane. The last two are equal, so they are one row here, with twice the s
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from halfcheetah_jax.dynamics.kinematics import Places, twists
-from halfcheetah_jax.dynamics.planar import Force, Inertia, Point
-from halfcheetah_jax.dynamics.shape import COMPILED, END_BODIES, ENDS_OF, RADIUS
-from halfcheetah_jax.dynamics.tree import Vector
+from halfcheetah_jax.dynamics.planar import Force, Inertia, Point, Twist
+from halfcheetah_jax.dynamics.shape import COMPILED, RADIUS, RANGE, beside
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs
 from twinenv.stages import stage
 
 __all__ = ["Constraints", "Residuals", "constrain", "forces", "residuals", "stiffness"]
@@ -27,39 +31,60 @@ _NEVER = -1e30  # a target acceleration that nothing falls short of: the row doe
 _SPRING = 1 / (_MOST * _TIME * _RATIO) ** 2
 
 
-class Constraints(NamedTuple):
-    """All rows that may push, with a target of -1e30 for those that do not exist in this state.
+class Contacts(NamedTuple):
+    """All contacts that a body may have, shaped as its ends are in `Places`.
 
     Attributes:
-        x: `[16, ...]`, where each contact is, relative to the torso's origin.
-        z: `[16, ...]`.
-        contact_d: `[16, ...]`, stiffness of the sloping rows; a normal row has twice that.
-        normal: `[16, ...]`, target acceleration along the normal, `-B v_n - K imp dist`.
-        slope: `[16, ...]`, what the sloping rows' target has on top, `-B mu v_t`, with either sign.
-        limit_d: `[6, ...]`, stiffness of each limb's limit.
-        limit_sign: `[6, ...]`, 1 at the lower limit, -1 at the upper.
-        limit: `[6, ...]`, target acceleration away from the limit.
-        friction: `mu`.
+        x: where each contact is, relative to the torso's origin.
+        z: the same.
+        d: stiffness of the sloping rows; the normal row has twice that.
+        normal: target acceleration along the normal, `-B v_n - K imp dist`; -1e30 if the contact
+            does not exist in this state.
+        slope: what the sloping rows' target has on top, `-B mu v_t`, with either sign.
     """
 
     x: Any
     z: Any
-    contact_d: Any
+    d: Any
     normal: Any
     slope: Any
-    limit_d: Any
-    limit_sign: Any
-    limit: Any
+
+
+class Limits(NamedTuple):
+    """The nearer limit of one limb of both legs, `[2, ...]` each.
+
+    Attributes:
+        d: stiffness.
+        sign: 1 at the lower limit, -1 at the upper.
+        target: acceleration away from the limit; -1e30 if it is not reached.
+    """
+
+    d: Any
+    sign: Any
+    target: Any
+
+
+class Constraints(NamedTuple):
+    """All rows that may push.
+
+    Attributes:
+        contacts: `Contacts` of each body.
+        limits: `Limits` of each limb.
+        friction: `mu`.
+    """
+
+    contacts: Bodies
+    limits: Limbs
     friction: Any
 
 
 def constrain(
     places: Places,
-    qpos: Vector,
-    qvel: Vector,
+    qpos: Dofs,
+    qvel: Dofs,
     friction: Any,
-    contact_weights: Any,
-    limit_weights: Any,
+    contact_weights: Bodies,
+    limit_weights: Limbs,
 ) -> Constraints:
     """`efc_D` and `efc_aref` of all rows (`mj_makeConstraint`, `mj_referenceConstraint`).
 
@@ -71,21 +96,22 @@ def constrain(
         contact_weights: `1 / (2 mu^2 (1 + mu^2) w)` of each body, `w` its inverse weight.
         limit_weights: inverse of the inverse weight of each limb's degree of freedom.
     """
-    weights = _like(jnp.stack([contact_weights[b] for b in END_BODIES]), places.end_x)
-    contacts = _contacts(places, _at_ends(qvel, places.hinges), friction, weights)
-    limits = _limits(jnp.stack(qpos[3:]), jnp.stack(qvel[3:]), jnp.stack(limit_weights))
-    return Constraints._make((*contacts, *limits, friction))
+    speeds = twists(qvel, places.hinges)
+    bodies = zip(places.ends, speeds, contact_weights, strict=True)
+    contacts = (_contacts(places.height, *body, friction) for body in bodies)
+    limbs = zip(qpos.limbs, qvel.limbs, limit_weights, map(_range, RANGE), strict=True)
+    return Constraints(Bodies(*contacts), Limbs(*(_limits(*limb) for limb in limbs)), friction)
 
 
 @stage
-def _contacts(places: Places, speeds: Any, friction: Any, weights: Any) -> tuple[Any, ...]:
-    gap = places.height + places.end_z - RADIUS
+def _contacts(height: Any, ends: Point, speed: Twist, weight: Any, friction: Any) -> Contacts:
+    gap = height + ends[1] - RADIUS
     impedance = _contact_impedance(gap)
-    x, z = places.end_x, places.end_z - RADIUS - gap / 2
-    along, up = _velocity(speeds, x, z)
-    stiff = impedance / (1 - impedance) * weights
+    x, z = ends[0], ends[1] - RADIUS - gap / 2
+    along, up = _velocity(speed, x, z)
+    stiff = impedance / (1 - impedance) * weight
     normal = jnp.where(gap <= 0, -_DAMPING * up - _SPRING * impedance * gap, _NEVER)
-    return x, z, stiff, normal, -_DAMPING * friction * along
+    return Contacts(x, z, stiff, normal, -_DAMPING * friction * along)
 
 
 @stage
@@ -93,19 +119,21 @@ def _contact_impedance(gap: Any) -> Any:
     return _impedance(gap, _WIDTH)
 
 
-@stage
-def _limits(q: Any, v: Any, weights: Any) -> tuple[Any, Any, Any]:
-    """Stiffness, sign and target acceleration of the limit that is nearer."""
-    low, high = (
-        _like(jnp.asarray(side, q.dtype), q) for side in zip(*COMPILED["range"], strict=True)
-    )
+@functools.partial(stage, static_argnums=(3,))
+def _limits(q: Any, v: Any, weight: Any, limits: tuple[tuple[float, float], ...]) -> Limits:
+    """The limit that is nearer."""
+    low, high = (beside(side, q[0]) for side in zip(*limits, strict=True))
     above = q - low > high - q
     sign = jnp.where(above, -1.0, 1.0).astype(q.dtype)
     gap = jnp.where(above, high - q, q - low)
     impedance = _impedance(gap, _LIMIT_WIDTH)
-    stiff = impedance / (1 - impedance) * _like(weights, q)
+    stiff = impedance / (1 - impedance) * weight
     target = jnp.where(gap < 0, -_DAMPING * sign * v - _SPRING * impedance * gap, _NEVER)
-    return stiff, sign, target
+    return Limits(stiff, sign, target)
+
+
+def _range(limits: np.ndarray) -> tuple[tuple[float, float], ...]:
+    return tuple(map(tuple, limits.tolist()))
 
 
 def _impedance(gap: Any, width: float) -> Any:
@@ -116,83 +144,88 @@ def _impedance(gap: Any, width: float) -> Any:
     return _LEAST + curve * (_MOST - _LEAST)
 
 
-def _at_ends(qdot: Vector, hinges: tuple[Point, ...]) -> tuple[Any, Any, Any]:
-    """Twist of the body that each end is on, `[16, ...]` each."""
-    each = twists(qdot, hinges)
-    return tuple(jnp.stack([each[b][i] for b in END_BODIES]) for i in range(3))  # type: ignore[return-value]
-
-
-def _velocity(twist: tuple[Any, Any, Any], x: Any, z: Any) -> tuple[Any, Any]:
-    """Velocity of bodies' points."""
-    return twist[0] + twist[2] * z, twist[1] - twist[2] * x
-
-
-def _like(values: Any, array: Any) -> Any:
-    """`[n]` numbers as `[n, 1, ...]`, to go with an array `[n, ...]`."""
-    return values.reshape(values.shape[0], *[1] * (array.ndim - 1)) if values.ndim == 1 else values
+def _velocity(twist: Twist, x: Any, z: Any) -> Point:
+    """Velocity of a body's points."""
+    return twist.x + twist.w * z, twist.z - twist.w * x
 
 
 class Residuals(NamedTuple):
     """`J a - aref` of all rows: where negative, a row pushes.
 
     Attributes:
-        up: `[16, ...]`, rows `n + mu t`.
-        down: `[16, ...]`, rows `n - mu t`.
-        normal: `[16, ...]`, rows `n`.
-        limit: `[6, ...]`.
+        contacts: rows `(n + mu t, n - mu t, n)` of each body's contacts.
+        limits: of each limb.
     """
 
-    up: Any
-    down: Any
-    normal: Any
-    limit: Any
+    contacts: Bodies
+    limits: Limbs
 
 
-def residuals(qacc: Vector, hinges: tuple[Point, ...], c: Constraints) -> Residuals:
+def residuals(qacc: Dofs, hinges: Limbs, c: Constraints) -> Residuals:
     """Residuals under an acceleration."""
-    return _residuals(_at_ends(qacc, hinges), jnp.stack(qacc[3:]), c)
+    bodies = zip(twists(qacc, hinges), c.contacts, strict=True)
+    contacts = (_contact_residuals(rate, contacts, c.friction) for rate, contacts in bodies)
+    return Residuals(Bodies(*contacts), _limit_residuals(qacc.limbs, c.limits))
 
 
 @stage
-def _residuals(rates: Any, limbs: Any, c: Constraints) -> Residuals:
-    along, up = _velocity(rates, c.x, c.z)
-    normal, slope = up - c.normal, c.friction * along - c.slope
-    return Residuals(normal + slope, normal - slope, normal, c.limit_sign * limbs - c.limit)
-
-
-def forces(r: Residuals, c: Constraints) -> tuple[tuple[Force, ...], Any]:
-    """`-D min(0, r)` of all rows, as forces on the bodies and, `[6, ...]`, on the limbs."""
-    *parts, limbs = _forces(r, c)
-    return _per_body(Force, parts), limbs
+def _contact_residuals(rate: Twist, c: Contacts, friction: Any) -> tuple[Any, Any, Any]:
+    along, up = _velocity(rate, c.x, c.z)
+    normal, slope = up - c.normal, friction * along - c.slope
+    return normal + slope, normal - slope, normal
 
 
 @stage
-def _forces(r: Residuals, c: Constraints) -> tuple[Any, ...]:
-    up = -c.contact_d * jnp.minimum(r.up, 0.0)
-    down = -c.contact_d * jnp.minimum(r.down, 0.0)
-    normal = -2 * c.contact_d * jnp.minimum(r.normal, 0.0)
-    along, pressing = c.friction * (up - down), up + down + normal
-    limbs = -c.limit_sign * c.limit_d * jnp.minimum(r.limit, 0.0)
-    return along, pressing, along * c.z - pressing * c.x, limbs
+def _limit_residuals(qacc: Limbs, limits: Limbs) -> Limbs:
+    return Limbs(*(c.sign * a - c.target for a, c in zip(qacc, limits, strict=True)))
 
 
-def stiffness(r: Residuals, c: Constraints) -> tuple[tuple[Inertia, ...], Any]:
-    """`sum D j j'` of the rows that push, per body, and the stiffness on each limb, `[6, ...]`."""
-    *parts, limbs = _stiffness(r, c)
-    return _per_body(Inertia, parts), limbs
+def forces(r: Residuals, c: Constraints) -> tuple[Bodies, Limbs]:
+    """`-D min(0, r)` of all rows, as forces on the bodies and as torques on the limbs."""
+    bodies = zip(r.contacts, c.contacts, strict=True)
+    pushing = (_summed(_contact_forces(*body, c.friction)) for body in bodies)
+    return Bodies(*pushing), _limit_forces(r.limits, c.limits)
 
 
 @stage
-def _stiffness(r: Residuals, c: Constraints) -> tuple[Any, ...]:
-    d, x, z = c.contact_d, c.x, c.z
-    up, down = jnp.where(r.up < 0, d, 0.0), jnp.where(r.down < 0, d, 0.0)
-    nn = up + down + jnp.where(r.normal < 0, 2 * d, 0.0)
-    nt, tt = c.friction * (up - down), c.friction * c.friction * (up + down)
+def _contact_forces(rows: tuple[Any, Any, Any], c: Contacts, friction: Any) -> Force:
+    up, down, normal = (-d * jnp.minimum(r, 0.0) for d, r in zip(_stiff(c), rows, strict=True))
+    along, pressing = friction * (up - down), up + down + normal
+    return Force(along, pressing, along * c.z - pressing * c.x)
+
+
+def _stiff(c: Contacts) -> tuple[Any, Any, Any]:
+    """Stiffness of the rows `n + mu t`, `n - mu t` and `n`."""
+    return c.d, c.d, 2 * c.d
+
+
+@stage
+def _limit_forces(r: Limbs, limits: Limbs) -> Limbs:
+    return Limbs(*(-c.sign * c.d * jnp.minimum(a, 0.0) for a, c in zip(r, limits, strict=True)))
+
+
+def stiffness(r: Residuals, c: Constraints) -> tuple[Bodies, Limbs]:
+    """`sum D j j'` of the rows that push, of each body, and the stiffness on the limbs."""
+    bodies = zip(r.contacts, c.contacts, strict=True)
+    touched = (_summed(_contact_stiffness(*body, c.friction)) for body in bodies)
+    return Bodies(*touched), _limit_stiffness(r.limits, c.limits)
+
+
+@stage
+def _contact_stiffness(rows: tuple[Any, Any, Any], c: Contacts, friction: Any) -> Inertia:
+    x, z = c.x, c.z
+    up, down, normal = (jnp.where(r < 0, d, 0.0) for d, r in zip(_stiff(c), rows, strict=True))
+    nn, nt, tt = up + down + normal, friction * (up - down), friction * friction * (up + down)
     turning = z * z * tt - 2 * x * z * nt + x * x * nn
-    limbs = jnp.where(r.limit < 0, c.limit_d, 0.0)
-    return tt, nt, nn, z * tt - x * nt, z * nt - x * nn, turning, limbs
+    return Inertia(tt, nt, nn, z * tt - x * nt, z * nt - x * nn, turning)
 
 
-def _per_body(kind: Any, parts: Any) -> tuple[Any, ...]:
-    """Sums over the ends of each body."""
-    return tuple(kind(*(sum(part[e] for e in ends) for part in parts)) for ends in ENDS_OF)
+@stage
+def _limit_stiffness(r: Limbs, limits: Limbs) -> Limbs:
+    return Limbs(*(jnp.where(a < 0, c.d, 0.0) for a, c in zip(r, limits, strict=True)))
+
+
+@stage
+def _summed(ends: Any) -> Any:
+    """The sum over the ends of a body, leaf by leaf."""
+    return jax.tree.map(lambda part: functools.reduce(operator.add, part), ends)

@@ -4,32 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfcheetah_jax.dynamics.planar import Force, Inertia, Point
-from halfcheetah_jax.dynamics.tree import ANCESTORS, NUM_BODIES, PARENT, Matrix, Vector
+from halfcheetah_jax.dynamics.planar import plus
+from halfcheetah_jax.dynamics.tree import THIGH, Bodies, Dofs, Limbs, Matrix, both
 from twinenv.stages import stage
 
-__all__ = ["on_dofs", "tree_matrix", "with_limbs"]
+__all__ = ["mass_matrix", "on_dofs", "tree_matrix", "with_limbs"]
 
 
 @stage
-def tree_matrix(each: tuple[Inertia, ...], hinges: tuple[Point, ...]) -> Matrix:
-    """`sum_b J_b' I_b J_b`, with `J_b` the Jacobian of each body (`mj_crb`).
+def mass_matrix(inertias: Bodies, hinges: Limbs, armature: Limbs) -> Matrix:
+    """`M` (`mj_crb`).
 
     Args:
-        each: inertia of each body, perhaps with the `D j j'` of what touches it.
-        hinges: of each body.
+        inertias: of the rigid bodies.
+        hinges: of the limbs.
+        armature: of the limbs.
     """
-    whole = _gathered(each)
-    torso, matrix = whole[0], {}
-    matrix[0, 0] = torso.xx
-    matrix[1, 0], matrix[1, 1] = torso.xz, torso.zz
-    matrix[2, 0], matrix[2, 1], matrix[2, 2] = torso.xw, torso.zw, torso.ww
-    for body in range(1, NUM_BODIES):
-        dof, force = body + 2, whole[body].on_hinge(hinges[body])
-        matrix[dof, dof] = force.on_hinge(hinges[body])
-        matrix[dof, 0], matrix[dof, 1], matrix[dof, 2] = force
-        for other in ANCESTORS[dof][3:]:
-            matrix[dof, other] = force.on_hinge(hinges[other - 2])
+    whole = Bodies(*(body.general() for body in _gathered(inertias)))
+    return with_limbs(_matrix(whole, hinges), armature)
+
+
+@stage
+def tree_matrix(inertias: Bodies, touched: Bodies, hinges: Limbs) -> Matrix:
+    """`sum_b J_b' (I_b + T_b) J_b`, with `J_b` the Jacobian of each body.
+
+    Args:
+        inertias: of the rigid bodies.
+        touched: `D j j'` of what touches each of them.
+        hinges: of the limbs.
+    """
+    each = zip(inertias, touched, strict=True)
+    return _matrix(_gathered(Bodies(*(plus(body.general(), t) for body, t in each))), hinges)
+
+
+def _matrix(whole: Bodies, hinges: Limbs) -> Matrix:
+    """From the inertia of each body with all that hangs on it."""
+    torso = whole.torso
+    rows = ((torso.xx,), (torso.xz, torso.zz), (torso.xw, torso.zw, torso.ww))
+    matrix = {(i, j): value for i, row in enumerate(rows) for j, value in enumerate(row)}
+    for limb, place in enumerate(hinges):
+        force, dof = whole[limb + 1].on_hinge(place), limb + THIGH
+        matrix |= {(dof, root): component for root, component in enumerate(force)}
+        matrix |= {(dof, other + THIGH): force.on_hinge(hinges[other]) for other in range(limb + 1)}
     return matrix
 
 
@@ -37,22 +53,21 @@ def with_limbs(matrix: Matrix, *added: Any) -> Matrix:
     """The matrix with something added for each limb's degree of freedom."""
     out = dict(matrix)
     for limbs in added:
-        for limb, value in enumerate(limbs):
-            out[limb + 3, limb + 3] = out[limb + 3, limb + 3] + value
+        for dof, value in enumerate(limbs, THIGH):
+            out[dof, dof] = out[dof, dof] + value
     return out
 
 
 @stage
-def on_dofs(each: tuple[Force, ...], hinges: tuple[Point, ...]) -> Vector:
+def on_dofs(each: Bodies, hinges: Limbs) -> Dofs:
     """`sum_b J_b' f_b`: what forces on the bodies do to the degrees of freedom."""
     whole = _gathered(each)
-    limbs = (whole[body].on_hinge(hinges[body]) for body in range(1, NUM_BODIES))
-    return (*whole[0], *limbs)
+    limbs = (force.on_hinge(place) for force, place in zip(whole[1:], hinges, strict=True))
+    return Dofs(*whole.torso, *limbs)
 
 
-def _gathered(each: tuple[Any, ...]) -> list[Any]:
+def _gathered(each: Bodies) -> Bodies:
     """Each body's with those of all bodies that hang on it."""
-    whole = list(each)
-    for body in range(NUM_BODIES - 1, 0, -1):
-        whole[PARENT[body]] = whole[PARENT[body]].plus(whole[body])
-    return whole
+    shin = plus(each.shin, each.foot)
+    thigh = plus(each.thigh, shin)
+    return Bodies(plus(each.torso, both(thigh)), thigh, shin, each.foot)

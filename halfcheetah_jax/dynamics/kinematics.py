@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 
-from halfcheetah_jax.dynamics.planar import Point, Twist, hinge
-from halfcheetah_jax.dynamics.shape import CENTRES, ENDPOINTS, OFFSETS, TORSO_HEIGHT
-from halfcheetah_jax.dynamics.tree import NUM_BODIES, PARENT, Vector
+from halfcheetah_jax.dynamics.planar import Point, Twist, hinge, plus
+from halfcheetah_jax.dynamics.shape import CENTRES, ENDS, OFFSETS, TORSO_HEIGHT, beside
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs
 from halfcheetah_jax.dynamics.trigonometry import sin_cos
 from twinenv.stages import stage
 
@@ -20,69 +20,80 @@ class Places(NamedTuple):
 
     Attributes:
         height: of the torso's origin above the floor.
-        hinges: of each body; the torso turns about its own origin.
+        hinges: of the limbs; the torso turns about its own origin.
         centres: centre of mass of each body.
-        end_x: `[16, ...]`, centres of the half-spheres at the ends of each capsule.
-        end_z: `[16, ...]`.
+        ends: of each body, centres of the half-spheres at the ends of its capsules: `[4, ...]` of
+            the torso and `[2 ends, 2 legs, ...]` of limbs.
     """
 
     height: Any
-    hinges: tuple[Point, ...]
-    centres: tuple[Point, ...]
-    end_x: Any
-    end_z: Any
+    hinges: Limbs
+    centres: Bodies
+    ends: Bodies
 
 
-def place(qpos: Vector) -> Places:
+def place(qpos: Dofs) -> Places:
     """Forward kinematics (`mj_kinematics`, `mj_comPos`)."""
-    angles = [qpos[2]]
-    for body in range(1, NUM_BODIES):
-        angles.append(angles[PARENT[body]] + qpos[body + 2])
-    sin, cos = _turns(jnp.stack(angles))
-    hinges = _hinges(sin, cos)
-    centres = _points(hinges, sin, cos, tuple(enumerate(CENTRES)))
-    end_x, end_z = _points(hinges, sin, cos, ENDPOINTS)
-    return Places(qpos[1] + TORSO_HEIGHT, hinges, tuple(zip(*centres, strict=True)), end_x, end_z)
+    turns = _turns(qpos)
+    hinges = _hinges(turns)
+    height = qpos.z + TORSO_HEIGHT
+    return Places(height, hinges, _centres(hinges, turns), _ends(hinges, turns))
 
 
-_turns = stage(sin_cos)
+def _turns(qpos: Dofs) -> Bodies:
+    """Sine and cosine of each body's pitch."""
+    return Bodies(*map(_turn, _pitches(qpos)))
 
 
 @stage
-def _hinges(sin: Any, cos: Any) -> tuple[Point, ...]:
-    zero = jnp.zeros_like(sin[0])
-    found = [(zero, zero)]
-    for body in range(1, NUM_BODIES):
-        parent = PARENT[body]
-        found.append(_moved(found[parent], (sin[parent], cos[parent]), OFFSETS[body]))
-    return tuple(found)
+def _pitches(qpos: Dofs) -> Bodies:
+    found = [qpos.pitch]
+    for limb in qpos.limbs:
+        found.append(found[-1] + limb)
+    return Bodies(*found)
 
 
-def _points(hinges: tuple[Point, ...], sin: Any, cos: Any, points: Any) -> tuple[Any, Any]:
-    """`(x, z)`, `[len(points), ...]` each, of points `(body, (x, z))` of bodies."""
-    bodies = [body for body, _ in points]
-    shape = (len(points), *[1] * (sin.ndim - 1))
+_turn = stage(sin_cos)
 
-    def local(axis: int) -> Any:
-        return jnp.asarray([point[axis] for _, point in points], sin.dtype).reshape(shape)
 
-    origin = jnp.stack([hinges[b][0] for b in bodies]), jnp.stack([hinges[b][1] for b in bodies])
-    turn = jnp.stack([sin[b] for b in bodies]), jnp.stack([cos[b] for b in bodies])
-    return _moved_stage(origin, turn, (local(0), local(1)))
+@stage
+def _hinges(turns: Bodies) -> Limbs:
+    found: list[Point] = [(0.0, 0.0)]
+    for parent, offset in zip(turns[:3], OFFSETS, strict=True):
+        found.append(_moved(found[-1], parent, _local(offset, turns)))
+    return Limbs(*found[1:])
+
+
+@stage
+def _centres(hinges: Limbs, turns: Bodies) -> Bodies:
+    return _points(CENTRES, hinges, turns)
+
+
+@stage
+def _ends(hinges: Limbs, turns: Bodies) -> Bodies:
+    return _points(ENDS, hinges, turns)
+
+
+def _points(points: Bodies, hinges: Limbs, turns: Bodies) -> Bodies:
+    rows = zip(((0.0, 0.0), *hinges), turns, points, strict=True)
+    return Bodies(*(_moved(origin, turn, _local(at, turns)) for origin, turn, at in rows))
+
+
+def _local(points: np.ndarray, turns: Bodies) -> Point:
+    """Both coordinates of `[..., 2]` points of bodies."""
+    return beside(points[..., 0], turns.torso[0]), beside(points[..., 1], turns.torso[0])
 
 
 def _moved(origin: Point, turn: Point, point: Point) -> Point:
     """A point of a body that is turned by an angle about +y."""
-    (x, z), (sin, cos) = point, turn
+    (sin, cos), (x, z) = turn, point
     return origin[0] + cos * x + sin * z, origin[1] - sin * x + cos * z
 
 
-_moved_stage = stage(_moved)
-
-
-def twists(qdot: Vector, hinges: tuple[Point, ...]) -> tuple[Twist, ...]:
+@stage
+def twists(qdot: Dofs, hinges: Limbs) -> Bodies:
     """Twist of each body under speeds, or accelerations, of the degrees of freedom: `J qdot`."""
-    found = [Twist(qdot[0], qdot[1], qdot[2])]
-    for body in range(1, NUM_BODIES):
-        found.append(found[PARENT[body]].plus(hinge(hinges[body], qdot[body + 2])))
-    return tuple(found)
+    found = [Twist(qdot.x, qdot.z, qdot.pitch)]
+    for place, speed in zip(hinges, qdot.limbs, strict=True):
+        found.append(plus(found[-1], hinge(place, speed)))
+    return Bodies(*found)

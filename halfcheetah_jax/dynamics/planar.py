@@ -7,11 +7,28 @@ speed `w` about +y, which takes z to x; a force has the components that work on 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["Force", "Inertia", "Point", "Twist", "cross_force", "cross_motion", "hinge", "rigid"]
+__all__ = [
+    "Force",
+    "Inertia",
+    "Point",
+    "Rigid",
+    "Twist",
+    "cross_force",
+    "cross_motion",
+    "hinge",
+    "plus",
+    "rigid",
+]
 
 Point = tuple[Any, Any]
+T = TypeVar("T", bound=tuple[Any, ...])
+
+
+def plus(a: T, b: T) -> T:
+    """The sum of two twists, forces or inertias."""
+    return type(a)(*(x + y for x, y in zip(a, b, strict=True)))
 
 
 class Twist(NamedTuple):
@@ -21,10 +38,6 @@ class Twist(NamedTuple):
     z: Any
     w: Any
 
-    def plus(self, other: Twist) -> Twist:
-        """The sum."""
-        return Twist(self.x + other.x, self.z + other.z, self.w + other.w)
-
 
 class Force(NamedTuple):
     """Force and torque."""
@@ -33,13 +46,37 @@ class Force(NamedTuple):
     z: Any
     w: Any
 
-    def plus(self, other: Force) -> Force:
-        """The sum."""
-        return Force(self.x + other.x, self.z + other.z, self.w + other.w)
-
     def on_hinge(self, place: Point) -> Any:
         """Its torque about a hinge."""
         return self.w - place[1] * self.x + place[0] * self.z
+
+
+class Rigid(NamedTuple):
+    """Inertia of a rigid body, or of several.
+
+    Attributes:
+        mass: of all.
+        x: first moment of the masses.
+        z: first moment of the masses.
+        moment: of inertia.
+    """
+
+    mass: Any
+    x: Any
+    z: Any
+    moment: Any
+
+    def times(self, v: Twist) -> Force:
+        """The momentum, or the force, that goes with a velocity or an acceleration."""
+        return Force(
+            self.mass * v.x + self.z * v.w,
+            self.mass * v.z - self.x * v.w,
+            self.z * v.x - self.x * v.z + self.moment * v.w,
+        )
+
+    def general(self) -> Inertia:
+        """The same as a matrix."""
+        return Inertia(self.mass, 0.0, self.mass, self.z, -self.x, self.moment)
 
 
 class Inertia(NamedTuple):
@@ -51,18 +88,6 @@ class Inertia(NamedTuple):
     xw: Any
     zw: Any
     ww: Any
-
-    def plus(self, other: Inertia) -> Inertia:
-        """The sum."""
-        return Inertia(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def times(self, v: Twist) -> Force:
-        """The force that it makes of a twist."""
-        return Force(
-            self.xx * v.x + self.xz * v.z + self.xw * v.w,
-            self.xz * v.x + self.zz * v.z + self.zw * v.w,
-            self.xw * v.x + self.zw * v.z + self.ww * v.w,
-        )
 
     def on_hinge(self, place: Point) -> Force:
         """The force that it makes of turning about a hinge at unit speed."""
@@ -79,10 +104,10 @@ def hinge(place: Point, speed: Any) -> Twist:
     return Twist(-place[1] * speed, place[0] * speed, speed)
 
 
-def rigid(mass: Any, centre: Point, moment: Any) -> Inertia:
+def rigid(mass: Any, centre: Point, moment: Any) -> Rigid:
     """Inertia of a body whose centre of mass is `centre` away from the common point."""
     x, z = centre
-    return Inertia(mass, 0.0, mass, mass * z, -mass * x, moment + mass * (x * x + z * z))
+    return Rigid(mass, mass * x, mass * z, moment + mass * (x * x + z * z))
 
 
 def cross_motion(v: Twist, s: Twist) -> Twist:

@@ -7,45 +7,57 @@ from typing import Any
 import jax.numpy as jnp
 
 from halfcheetah_jax.dynamics.inertia import on_dofs
-from halfcheetah_jax.dynamics.planar import Inertia, Point, Twist, cross_force, cross_motion, hinge
-from halfcheetah_jax.dynamics.tree import NUM_BODIES, PARENT, Vector
+from halfcheetah_jax.dynamics.planar import (
+    Force,
+    Twist,
+    cross_force,
+    cross_motion,
+    hinge,
+    plus,
+)
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs
 from twinenv.stages import stage
 
-__all__ = ["actuation", "bias", "passive"]
+__all__ = ["bias", "smooth"]
+
+
+def bias(qvel: Dofs, inertias: Bodies, hinges: Limbs, gravity: Any) -> Dofs:
+    """`c(q, v)`: Coriolis, centrifugal and gravity forces (`mj_rne` without acceleration)."""
+    return on_dofs(_inertial(qvel, inertias, hinges, gravity), hinges)
 
 
 @stage
-def bias(
-    qvel: Vector, inertias: tuple[Inertia, ...], hinges: tuple[Point, ...], gravity: Any
-) -> Vector:
-    """`c(q, v)`: Coriolis, centrifugal and gravity forces (`mj_rne` without acceleration).
+def _inertial(qvel: Dofs, inertias: Bodies, hinges: Limbs, gravity: Any) -> Bodies:
+    """Forces that keep each body on its way if no degree of freedom accelerates.
 
     The torso's origin may be taken to be at rest at this moment: a frame that moves at constant
     velocity changes no force.
     """
-    zero = qvel[2] * 0
-    speeds = [Twist(zero, zero, qvel[2])]
-    rates = [Twist(zero, zero + gravity, zero)]  # as if the floor were pushed up
-    for body in range(1, NUM_BODIES):
-        turning, parent = hinge(hinges[body], qvel[body + 2]), PARENT[body]
-        rates.append(rates[parent].plus(cross_motion(speeds[parent], turning)))
-        speeds.append(speeds[parent].plus(turning))
-    forces = (
-        i.times(a).plus(cross_force(v, i.times(v)))
-        for i, v, a in zip(inertias, speeds, rates, strict=True)
-    )
-    return on_dofs(tuple(forces), hinges)
+    torso, w = inertias.torso, qvel.pitch
+    forces = [Force(-w * w * torso.x, gravity * torso.mass - w * w * torso.z, -gravity * torso.x)]
+    speed, rate = Twist(0.0, 0.0, w), Twist(0.0, gravity, 0.0)  # as if the floor were pushed up
+    for body, place, turn in zip(inertias[1:], hinges, qvel.limbs, strict=True):
+        turning = hinge(place, turn)
+        rate = plus(rate, cross_motion(speed, turning))
+        speed = plus(speed, turning)
+        forces.append(plus(body.times(rate), cross_force(speed, body.times(speed))))
+    return Bodies(*forces)
 
 
-def passive(qpos: Vector, qvel: Vector, stiffness: Vector, damping: Vector) -> Vector:
-    """`-k q - b v` of the limbs' springs and dampers (`mj_passive`)."""
-    limbs = zip(stiffness, qpos[3:], damping, qvel[3:], strict=True)
-    zero = qpos[2] * 0
-    return (zero, zero, zero, *(-k * q - b * v for k, q, b, v in limbs))
+@stage
+def smooth(
+    limbs: tuple[Limbs, Limbs], control: Limbs, turning: Dofs, model: tuple[Limbs, Limbs, Limbs]
+) -> Dofs:
+    """`qfrc_smooth`: actuation and passive forces less the bias.
 
+    `gear * clip(control, -1, 1) - k q - b v` on the limbs (`mj_fwdActuation`, `mj_passive`).
 
-def actuation(control: Vector, gear: Vector) -> Vector:
-    """`gear * clip(control, -1, 1)` on the limbs (`mj_fwdActuation`)."""
-    zero = control[0] * 0
-    torques = (g * jnp.clip(c, -1.0, 1.0) for g, c in zip(gear, control, strict=True))
-    return (zero, zero, zero, *torques)
+    Args:
+        limbs: positions and speeds of the limbs.
+        control: of their motors.
+        turning: of `bias`.
+        model: gear, stiffness and damping of the limbs.
+    """
+    rows = zip(control, *limbs, *model, turning.limbs, strict=True)
+    forces = (g * jnp.clip(u, -1.0, 1.0) - k * q - b * v - c for u, q, v, g, k, b, c in rows)
+    return Dofs(-turning.x, -turning.z, -turning.pitch, *forces)

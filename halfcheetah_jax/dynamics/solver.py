@@ -17,8 +17,7 @@ from halfcheetah_jax.dynamics.constraint import (
 )
 from halfcheetah_jax.dynamics.inertia import on_dofs, tree_matrix, with_limbs
 from halfcheetah_jax.dynamics.linear import factor, multiply, solve
-from halfcheetah_jax.dynamics.planar import Inertia, Point
-from halfcheetah_jax.dynamics.tree import Matrix, Vector
+from halfcheetah_jax.dynamics.tree import THIGH, Bodies, Dofs, Limbs, Matrix
 from twinenv.stages import stage
 
 __all__ = ["MOST_ITERATIONS", "Problem", "minimise"]
@@ -35,26 +34,26 @@ class Problem(NamedTuple):
         mass: `M`.
         inertias: of the bodies, about the torso's origin.
         armature: of the limbs.
-        hinges: of the bodies.
+        hinges: of the limbs.
         constraints: of `constrain`.
     """
 
-    smooth: Vector
+    smooth: Dofs
     mass: Matrix
-    inertias: tuple[Inertia, ...]
-    armature: Vector
-    hinges: tuple[Point, ...]
+    inertias: Bodies
+    armature: Limbs
+    hinges: Limbs
     constraints: Constraints
 
 
 class _Search(NamedTuple):
-    qacc: Vector
+    qacc: Dofs
     residual: Residuals
     converged: Any
     iteration: Any
 
 
-def minimise(problem: Problem, start: Vector, differentiable: bool = False) -> tuple[Vector, Any]:
+def minimise(problem: Problem, start: Dofs, differentiable: bool = False) -> tuple[Dofs, Any]:
     """The minimum and whether it was reached (`mj_solNewton`).
 
     The cost is quadratic as long as no row changes sides, so a full Newton step from the right set
@@ -71,7 +70,7 @@ def minimise(problem: Problem, start: Vector, differentiable: bool = False) -> t
         found, converged = minimise(*jax.lax.stop_gradient((problem, start)))
         return _newton(problem, found, _residuals(problem, found)), converged
     residual = _residuals(problem, start)
-    never = jnp.zeros_like(start[0], jnp.bool_)
+    never = jnp.zeros_like(start.x, jnp.bool_)
     first = _Search(start, residual, never, jnp.zeros((), jnp.int32))
 
     def going(s: _Search) -> Any:
@@ -86,11 +85,11 @@ def minimise(problem: Problem, start: Vector, differentiable: bool = False) -> t
     return last.qacc, last.converged
 
 
-def _residuals(problem: Problem, qacc: Vector) -> Residuals:
+def _residuals(problem: Problem, qacc: Dofs) -> Residuals:
     return residuals(qacc, problem.hinges, problem.constraints)
 
 
-def _newton(problem: Problem, qacc: Vector, residual: Residuals) -> Vector:
+def _newton(problem: Problem, qacc: Dofs, residual: Residuals) -> Dofs:
     """`a + H^-1 (M a_s + J' f - M a)` with `H = M + J' D J` over the rows that push.
 
     In float32 this is an order of magnitude closer than solving for `a` itself.
@@ -99,27 +98,28 @@ def _newton(problem: Problem, qacc: Vector, residual: Residuals) -> Vector:
     touched, limited = stiffness(residual, problem.constraints)
     pushed = on_dofs(pushing, problem.hinges)
     gradient = _gradient(problem.smooth, pushed, on_limbs, multiply(problem.mass, qacc))
-    whole = tuple(i.plus(t) for i, t in zip(problem.inertias, touched, strict=True))
-    hessian = with_limbs(tree_matrix(whole, problem.hinges), problem.armature, limited)
-    change = solve(factor(hessian), gradient)
-    return tuple(a + c for a, c in zip(qacc, change, strict=True))
+    hessian = tree_matrix(problem.inertias, touched, problem.hinges)
+    change = solve(factor(with_limbs(hessian, problem.armature, limited)), gradient)
+    return Dofs(*(a + c for a, c in zip(qacc, change, strict=True)))
 
 
 @stage
-def _gradient(smooth: Vector, pushed: Vector, on_limbs: Any, inertial: Vector) -> Vector:
-    total = tuple(s + p - i for s, p, i in zip(smooth, pushed, inertial, strict=True))
-    return (*total[:3], *(t + x for t, x in zip(total[3:], on_limbs, strict=True)))
+def _gradient(smooth: Dofs, pushed: Dofs, on_limbs: Limbs, inertial: Dofs) -> Dofs:
+    total = [s + p - i for s, p, i in zip(smooth, pushed, inertial, strict=True)]
+    total[THIGH:] = [t + x for t, x in zip(total[THIGH:], on_limbs, strict=True)]
+    return Dofs(*total)
 
 
 @stage
-def _kept(converged: Any, before: Vector, after: Vector) -> Vector:
+def _kept(converged: Any, before: Dofs, after: Dofs) -> Dofs:
     """What has converged stays as it is, whatever else is in the batch."""
-    return tuple(jnp.where(converged, a, b) for a, b in zip(before, after, strict=True))
+    return Dofs(*(jnp.where(converged, a, b) for a, b in zip(before, after, strict=True)))
 
 
 @stage
 def _same(before: Residuals, after: Residuals) -> Any:
     """Whether the same rows push."""
-    pairs = zip(before, after, strict=True)
-    kept = (jnp.all((a < 0) == (b < 0), axis=0) for a, b in pairs)
+    own = before.contacts.torso[0].ndim - 1  # axes of the batch, behind those of ends and legs
+    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
+    kept = (jnp.all((a < 0) == (b < 0), axis=range(a.ndim - own)) for a, b in pairs)
     return functools.reduce(jnp.logical_and, kept)

@@ -4,51 +4,61 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
 from halfcheetah_jax.dynamics.constraint import constrain
-from halfcheetah_jax.dynamics.inertia import tree_matrix, with_limbs
+from halfcheetah_jax.dynamics.inertia import mass_matrix, with_limbs
 from halfcheetah_jax.dynamics.kinematics import place
 from halfcheetah_jax.dynamics.linear import factor, solve
-from halfcheetah_jax.dynamics.planar import Inertia, rigid
-from halfcheetah_jax.dynamics.smooth import actuation, bias, passive
+from halfcheetah_jax.dynamics.planar import rigid
+from halfcheetah_jax.dynamics.smooth import bias, smooth
 from halfcheetah_jax.dynamics.solver import Problem, minimise
-from halfcheetah_jax.dynamics.tree import Matrix, Vector
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs, Matrix
 from twinenv.stages import stage
 
-__all__ = ["Body", "Model", "problem_of", "step"]
+__all__ = ["OWN_AXES", "Body", "Model", "problem_of", "step"]
 
 
 class Model(NamedTuple):
     """The numbers of the mechanism, and what follows from them when it is built.
 
+    They go with the trailing axes of the state: `[7]` with one state, `[7, 1]` or `[7, N]` with a
+    state of `[9, N]`.
+
     Attributes:
-        mass: of each body.
-        moment: moment of inertia of each body about its centre of mass.
-        stiffness: of each limb's spring.
-        damping: of each limb.
-        armature: of each limb.
-        gear: torque of each limb's motor at full control.
+        mass: `[7, ...]`, of the bodies.
+        moment: `[7, ...]`, of inertia, about the bodies' centres of mass.
+        stiffness: `[6, ...]`, of the limbs' springs.
+        damping: `[6, ...]`, of the limbs.
+        armature: `[6, ...]`, of the limbs.
+        gear: `[6, ...]`, torque of each limb's motor at full control.
         friction: of the contacts with the floor.
         gravity: downwards.
         timestep: seconds.
-        contact_weights: see `constrain`.
-        limit_weights: see `constrain`.
+        contact_weights: `[7, ...]`, see `constrain`.
+        limit_weights: `[6, ...]`, see `constrain`.
     """
 
-    mass: tuple[Any, ...]
-    moment: tuple[Any, ...]
-    stiffness: tuple[Any, ...]
-    damping: tuple[Any, ...]
-    armature: tuple[Any, ...]
-    gear: tuple[Any, ...]
-    friction: Any
-    gravity: Any
-    timestep: Any
-    contact_weights: tuple[Any, ...]
-    limit_weights: tuple[Any, ...]
+    mass: jax.Array
+    moment: jax.Array
+    stiffness: jax.Array
+    damping: jax.Array
+    armature: jax.Array
+    gear: jax.Array
+    friction: jax.Array
+    gravity: jax.Array
+    timestep: jax.Array
+    contact_weights: jax.Array
+    limit_weights: jax.Array
+
+
+OWN_AXES = Model(1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1)
+"""How many axes each number of one mechanism has."""
 
 
 class Body(NamedTuple):
-    """The simulated state, one array per degree of freedom.
+    """The simulated state: rows `[9, ...]` in MuJoCo's order, or `Dofs`.
 
     Attributes:
         qpos: positions.
@@ -56,19 +66,19 @@ class Body(NamedTuple):
         qacc_warmstart: where the solver begins.
     """
 
-    qpos: Vector
-    qvel: Vector
-    qacc_warmstart: Vector
+    qpos: Any
+    qvel: Any
+    qacc_warmstart: Any
 
 
 def step(
-    body: Body, control: Vector, model: Model, differentiable: bool = False
-) -> tuple[Body, Any]:
+    body: Body, control: Limbs, model: Model, differentiable: bool = False
+) -> tuple[Body, jax.Array]:
     """One time step.
 
     Args:
-        body: the state before it.
-        control: of the six motors, clipped to [-1, 1] here.
+        body: the state before it, of `Dofs`.
+        control: of the motors, clipped to [-1, 1] here.
         model: the mechanism.
         differentiable: see `minimise`.
 
@@ -80,48 +90,42 @@ def step(
     return euler(body, qacc, problem.mass, model), converged
 
 
-def problem_of(body: Body, control: Vector, model: Model) -> Problem:
+def problem_of(body: Body, control: Limbs, model: Model) -> Problem:
     """What decides the accelerations (`mj_fwdPosition` to `mj_fwdAcceleration`)."""
-    places = place(body.qpos)
-    inertias = _inertias(model.mass, model.moment, places.centres)
-    mass = with_limbs(tree_matrix(inertias, places.hinges), model.armature)
-    turning = bias(body.qvel, inertias, places.hinges, model.gravity)
-    smooth = _smooth(body, control, turning, model)
-    constraints = constrain(
-        places, body.qpos, body.qvel, model.friction, model.contact_weights, model.limit_weights
-    )
-    return Problem(smooth, mass, inertias, model.armature, places.hinges, constraints)
+    qpos, qvel = body.qpos, body.qvel
+    places, armature = place(qpos), Limbs.of(model.armature)
+    inertias = _inertias(Bodies.of(model.mass), Bodies.of(model.moment), places.centres)
+    mass = mass_matrix(inertias, places.hinges, armature)
+    turning = bias(qvel, inertias, places.hinges, model.gravity)
+    motors = tuple(map(Limbs.of, (model.gear, model.stiffness, model.damping)))
+    forces = smooth((qpos.limbs, qvel.limbs), control, turning, motors)
+    weights = Bodies.of(model.contact_weights), Limbs.of(model.limit_weights)
+    constraints = constrain(places, qpos, qvel, model.friction, *weights)
+    return Problem(forces, mass, inertias, armature, places.hinges, constraints)
 
 
 @stage
-def _inertias(mass: Vector, moment: Vector, centres: Any) -> tuple[Inertia, ...]:
+def _inertias(mass: Bodies, moment: Bodies, centres: Bodies) -> Bodies:
     """Inertias of the bodies about the torso's origin."""
-    return tuple(map(rigid, mass, centres, moment))
+    return Bodies(*map(rigid, mass, centres, moment))
 
 
-@stage
-def _smooth(body: Body, control: Vector, turning: Vector, model: Model) -> Vector:
-    """`qfrc_smooth`: actuation and passive forces less the bias."""
-    passing = passive(body.qpos, body.qvel, model.stiffness, model.damping)
-    parts = zip(actuation(control, model.gear), passing, turning, strict=True)
-    return tuple(a + p - b for a, p, b in parts)
-
-
-def euler(body: Body, qacc: Vector, mass: Matrix, model: Model) -> Body:
+def euler(body: Body, qacc: Dofs, mass: Matrix, model: Model) -> Body:
     """`v += h a'`, `q += h v` with the dampers taken implicitly (`mj_Euler`).
 
     `(M + h B) a' = M a`, hence `a' = a - (M + h B)^-1 h B a`.
     """
     h = model.timestep
-    damped = tuple(h * b for b in model.damping)
-    zero = qacc[0] * 0
-    right = (zero, zero, zero, *(b * a for b, a in zip(damped, qacc[3:], strict=True)))
+    damped = Limbs(*(h * b for b in Limbs.of(model.damping)))
+    rest = jnp.zeros_like(qacc.x)
+    right = Dofs(rest, rest, rest, *(b * a for b, a in zip(damped, qacc.limbs, strict=True)))
     excess = solve(factor(with_limbs(mass, damped)), right)
     return _integrated(body, qacc, excess, h)
 
 
 @stage
-def _integrated(body: Body, qacc: Vector, excess: Vector, h: Any) -> Body:
-    qvel = tuple(v + h * (a - e) for v, a, e in zip(body.qvel, qacc, excess, strict=True))
-    qpos = tuple(q + h * v for q, v in zip(body.qpos, qvel, strict=True))
+def _integrated(body: Body, qacc: Dofs, excess: Dofs, h: Any) -> Body:
+    rows = zip(body.qpos, body.qvel, qacc, excess, strict=True)
+    after = [(q + h * (v + h * (a - e)), v + h * (a - e)) for q, v, a, e in rows]
+    qpos, qvel = (Dofs(*part) for part in zip(*after, strict=True))
     return Body(qpos, qvel, qacc)

@@ -7,8 +7,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from halfcheetah_jax.dynamics.shape import CENTRES, OFFSETS
-from halfcheetah_jax.dynamics.tree import NUM_BODIES, NUM_DOFS, PARENT
+from halfcheetah_jax.dynamics.shape import COMPILED
+from halfcheetah_jax.dynamics.tree import NUM_BODIES, NUM_DOFS
 
 __all__ = ["inverse_weights"]
 
@@ -35,17 +35,18 @@ def inverse_weights(mass: Any, moment: Any, armature: Any) -> tuple[Any, Any]:
 
 def _jacobians() -> np.ndarray:
     """`[7, 3, 9]`: x, z and turning of each body's centre of mass by each degree of freedom."""
+    parent, offset, centre = (np.asarray(COMPILED[n]) for n in ("parent", "offset", "centre"))
     hinges = np.zeros((NUM_BODIES, 2))
     found = np.zeros((NUM_BODIES, 3, NUM_DOFS))
     found[:, 0, 0] = found[:, 1, 1] = 1.0
     for body in range(NUM_BODIES):
         if body:
-            hinges[body] = hinges[PARENT[body]] + OFFSETS[body]
+            hinges[body] = hinges[parent[body]] + offset[body]
         above = body
         while above >= 0:
-            x, z = hinges[body] + CENTRES[body] - hinges[above]
+            x, z = hinges[body] + centre[body] - hinges[above]
             found[body, :, above + 2] = z, -x, 1.0
-            above = PARENT[above]
+            above = parent[above]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -11,10 +12,9 @@ import numpy as np
 import pytest
 
 from halfcheetah_jax import EnvParams
-from halfcheetah_jax.dynamics import Body, advance, problem_of, step, tiled_steps
-from halfcheetah_jax.dynamics.constraint import END_BODIES
+from halfcheetah_jax.dynamics import Body, advance, problem_of, tiled_steps
 from halfcheetah_jax.dynamics.solver import minimise
-from halfcheetah_jax.dynamics.tree import ANCESTORS
+from halfcheetah_jax.dynamics.tree import Dofs, Limbs
 from halfcheetah_jax.params import model_of
 from halfcheetah_jax.situations import States, extreme_states, mixed_states
 
@@ -31,12 +31,8 @@ CHANGES = {
 }
 
 
-def columns(array, number):
-    return tuple(jnp.asarray(array[:, i], number) for i in range(array.shape[1]))
-
-
 def inputs(states, number):
-    qpos, qvel, warm, ctrl = (columns(part, number) for part in states)
+    qpos, qvel, warm, ctrl = (jnp.asarray(part, number) for part in states)
     return Body(qpos, qvel, warm), ctrl
 
 
@@ -53,11 +49,15 @@ def stepped(simulation, states, steps=1):
     return tuple(np.stack(part) for part in zip(*found, strict=True))
 
 
-def ours(states, number, params=None, function=step):
-    model = model_of(params or EnvParams(), number)
-    body, converged = jax.jit(function)(*inputs(states, number), model)
+@functools.cache
+def compiled(frame_skip=1):
+    return jax.jit(functools.partial(tiled_steps, frame_skip=frame_skip))
+
+
+def ours(states, number, params=None):
+    body, converged = compiled()(*inputs(states, number), model_of(params or EnvParams(), number))
     assert np.asarray(converged).all()
-    return tuple(np.stack(part, axis=1).astype(np.float64) for part in body[:2])
+    return tuple(np.asarray(part, np.float64) for part in body[:2])
 
 
 def test_constants_are_those_of_the_compiled_model():
@@ -89,40 +89,53 @@ def test_stages_are_those_of_mj_forward(states):
     with jax.enable_x64(True):
         model = model_of(EnvParams(), jnp.float64)
 
+        @jax.jit
+        @jax.vmap
         def stages(body, ctrl):
-            problem = problem_of(body, ctrl, model)
-            return problem, minimise(problem, body.qacc_warmstart)[0]
+            body = Body(*map(Dofs.of, body))
+            problem = problem_of(body, Limbs.of(ctrl), model)
+            return problem, minimise(problem, body.qacc_warmstart)[0].rows()
 
-        problem, qacc = jax.jit(stages)(*inputs(few, jnp.float64))
-    mass = {at: np.broadcast_to(value, len(few.qpos)) for at, value in problem.mass.items()}
-    rows, simulation = jax.tree.map(np.asarray, problem.constraints), Simulation()
+        problem, qacc = jax.tree.map(np.asarray, stages(*inputs(few, jnp.float64)))
+    simulation = Simulation()
     for n, row in enumerate(zip(*few, strict=True)):
         simulation.load(*row)
         want = simulation.forward()
-        for i in range(9):
-            for j in (*ANCESTORS[i], i):
-                assert abs(mass[i, j][n] - want["mass"][i, j]) < 1e-10
-        _compare_rows(rows, n, want)
+        mine = jax.tree.map(lambda x, n=n: x[n], problem)
+        _compare_mass(mine.mass, want["mass"])
+        _compare_rows(mine.constraints, want)
         np.testing.assert_allclose(
-            np.stack(qacc)[:, n], want["qacc"], rtol=1e-9, atol=1e-8 * np.abs(want["qacc"]).max()
+            qacc[n], want["qacc"], rtol=1e-9, atol=1e-8 * np.abs(want["qacc"]).max()
         )
 
 
-def _compare_rows(c, n, want):
-    """Our rows in MuJoCo's order: limits, then four rows a contact."""
-    limit_rows, contact_rows = [], []
-    for limb in range(6):
-        if c.limit[limb][n] > -1e29:
-            limit_rows.append((c.limit_d[limb][n], c.limit[limb][n]))
-    for end in range(len(END_BODIES)):
-        normal, slope, d = c.normal[end][n], c.slope[end][n], c.contact_d[end][n]
-        if normal > -1e29:
-            targets = (normal + slope, normal - slope, normal, normal)
-            contact_rows += [(d, target) for target in targets]
-    rows = np.asarray(limit_rows + contact_rows).reshape(-1, 2)
+# MuJoCo's number of each place in the chain from the root to a foot, of both legs.
+CHAIN = ((0,), (1,), (2,), (3, 6), (4, 7), (5, 8))
+
+
+def _compare_mass(mass, want):
+    found = np.zeros((9, 9))
+    for (i, j), value in mass.items():
+        for leg, at in enumerate(CHAIN[i]):
+            other = CHAIN[j][leg % len(CHAIN[j])]
+            found[at, other] = found[other, at] = np.atleast_1d(value)[leg]
+    np.testing.assert_allclose(found, want, rtol=0, atol=1e-10)
+
+
+def _compare_rows(c, want):
+    """Our rows, four a contact, are MuJoCo's, which come in another order."""
+    rows = []
+    for limits in c.limits:
+        d, target = (np.ravel(part) for part in (limits.d, limits.target))
+        rows += [(d, target) for d, target in zip(d, target, strict=True) if target > -1e29]
+    for contacts in c.contacts:
+        parts = (np.ravel(part) for part in (contacts.d, contacts.normal, contacts.slope))
+        for d, normal, slope in zip(*parts, strict=True):
+            if normal > -1e29:
+                rows += [(d, t) for t in (normal + slope, normal - slope, normal, normal)]
+    rows = np.asarray(rows).reshape(-1, 2)
     theirs = np.stack([want["efc_D"], want["efc_aref"]], axis=1)
     assert rows.shape == theirs.shape
-    # Contacts come in another order; the rows are the same.
     order, other = (np.lexsort(np.round(both, 5).T) for both in (rows, theirs))
     np.testing.assert_allclose(rows[order], theirs[other], rtol=1e-9, atol=1e-9)
 
@@ -175,13 +188,12 @@ def test_short_trajectories_stay_together():
     with jax.enable_x64(True):
         model = model_of(EnvParams(), jnp.float64)
         body, _ = inputs(start, jnp.float64)
-        advance = jax.jit(lambda body, ctrl: tiled_steps(body, ctrl, model, 5)[0])
         for control in controls:
-            body = advance(body, columns(control, jnp.float64))
+            body, _ = compiled(5)(body, jnp.asarray(control), model)
             for n, simulation in enumerate(simulations):
                 simulation.data.ctrl[:] = control[n]
                 qpos, qvel = simulation.step(5)
-                got = np.concatenate([np.stack(body.qpos)[:, n], np.stack(body.qvel)[:, n]])
+                got = np.concatenate([body.qpos[n], body.qvel[n]])
                 assert np.abs(got - np.concatenate([qpos, qvel])).max() <= 1e-6
 
 
@@ -201,14 +213,11 @@ def test_a_bad_environment_does_not_reach_its_neighbours():
     states.qvel[3, 4] = np.nan
     states.qvel[11] = 1e12
 
-    def batch(body, ctrl, model):
-        return tiled_steps(body, ctrl, model, 1)
-
     model = model_of(EnvParams(), jnp.float32)
-    body, _ = jax.jit(batch)(*inputs(states, jnp.float32), model)
+    body, _ = compiled()(*inputs(states, jnp.float32), model)
     good = np.setdiff1d(np.arange(70), [3, 11])
     alone = States(*(part[good] for part in states))
-    expected, converged = jax.jit(batch)(*inputs(alone, jnp.float32), model)
+    expected, converged = compiled()(*inputs(alone, jnp.float32), model)
     assert np.asarray(converged).all()
     for got, want in zip(jax.tree.leaves(body), jax.tree.leaves(expected), strict=True):
         np.testing.assert_array_equal(np.asarray(got)[good], want)
@@ -223,13 +232,13 @@ def test_batches_of_any_shape_are_single_steps():
         return advance(body, ctrl, model, 2)[0]
 
     flat = jax.jit(jax.vmap(one))(body, ctrl)
-    nested = jax.tree.map(lambda x: x.reshape(2, 3), (body, ctrl))
+    nested = jax.tree.map(lambda x: x.reshape(2, 3, -1), (body, ctrl))
     nested = jax.jit(jax.vmap(jax.vmap(one)))(*nested)
     for n in range(6):
         single = jax.jit(one)(*jax.tree.map(lambda x, n=n: x[n], (body, ctrl)))
         for a, b, c in zip(*map(jax.tree.leaves, (single, flat, nested)), strict=True):
             np.testing.assert_allclose(a, b[n], rtol=2e-4, atol=2e-3)
-            np.testing.assert_array_equal(b[n], c.reshape(-1)[n])
+            np.testing.assert_array_equal(b[n], c[divmod(n, 3)])
 
 
 def test_gradients_are_finite_differences_away_from_switches():
@@ -240,10 +249,9 @@ def test_gradients_are_finite_differences_away_from_switches():
         qvel = jnp.asarray([1.0, -0.2, 0.5, 1.0, -1.0, 0.5, 0.3, -0.4, 0.2])
 
         def total(numbers):
-            body = Body(tuple(numbers[:9]), tuple(numbers[9:18]), (numbers[0] * 0,) * 9)
-            after, _ = advance(body, tuple(numbers[18:]), model, 2, differentiable=True)
-            weights = jnp.arange(1.0, 10.0)
-            return jnp.dot(weights, jnp.stack(after.qvel))
+            body = Body(numbers[:9], numbers[9:18], jnp.zeros(9))
+            after, _ = advance(body, numbers[18:], model, 2, differentiable=True)
+            return jnp.dot(jnp.arange(1.0, 10.0), after.qvel)
 
         at = jnp.concatenate([qpos, qvel, jnp.asarray([0.5, -0.4, 0.3, -0.2, 0.1, 0.6])])
         slopes = jax.jit(jax.grad(total))(at)
