@@ -7,10 +7,8 @@ of the plane. The last two are equal, so they are one row here, with twice the s
 from __future__ import annotations
 
 import functools
-import operator
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -161,9 +159,9 @@ class Residuals(NamedTuple):
     limits: Limbs
 
 
-def residuals(qacc: Dofs, hinges: Limbs, c: Constraints) -> Residuals:
-    """Residuals under an acceleration."""
-    bodies = zip(twists(qacc, hinges), c.contacts, strict=True)
+def residuals(qacc: Dofs, rates: Bodies, c: Constraints) -> Residuals:
+    """Residuals under an acceleration, with the bodies' rates `J qacc`."""
+    bodies = zip(rates, c.contacts, strict=True)
     contacts = (_contact_residuals(rate, contacts, c.friction) for rate, contacts in bodies)
     return Residuals(Bodies(*contacts), _limit_residuals(qacc.limbs, c.limits))
 
@@ -181,10 +179,10 @@ def _limit_residuals(qacc: Limbs, limits: Limbs) -> Limbs:
 
 
 def forces(r: Residuals, c: Constraints) -> tuple[Bodies, Limbs]:
-    """`-D min(0, r)` of all rows, as forces on the bodies and as torques on the limbs."""
+    """`-D min(0, r)` of all rows: forces at the ends of bodies, and torques on the limbs."""
     bodies = zip(r.contacts, c.contacts, strict=True)
-    pushing = (_summed(_contact_forces(*body, c.friction)) for body in bodies)
-    return Bodies(*pushing), _limit_forces(r.limits, c.limits)
+    pushing = Bodies(*(_contact_forces(*body, c.friction) for body in bodies))
+    return pushing, _limit_forces(r.limits, c.limits)
 
 
 @stage
@@ -205,10 +203,10 @@ def _limit_forces(r: Limbs, limits: Limbs) -> Limbs:
 
 
 def stiffness(r: Residuals, c: Constraints) -> tuple[Bodies, Limbs]:
-    """`sum D j j'` of the rows that push, of each body, and the stiffness on the limbs."""
+    """`D j j'` of the rows that push: inertias at the ends of bodies, and numbers of the limbs."""
     bodies = zip(r.contacts, c.contacts, strict=True)
-    touched = (_summed(_contact_stiffness(*body, c.friction)) for body in bodies)
-    return Bodies(*touched), _limit_stiffness(r.limits, c.limits)
+    touched = Bodies(*(_contact_stiffness(*body, c.friction) for body in bodies))
+    return touched, _limit_stiffness(r.limits, c.limits)
 
 
 @stage
@@ -223,9 +221,3 @@ def _contact_stiffness(rows: tuple[Any, Any, Any], c: Contacts, friction: Any) -
 @stage
 def _limit_stiffness(r: Limbs, limits: Limbs) -> Limbs:
     return Limbs(*(jnp.where(a < 0, c.d, 0.0) for a, c in zip(r, limits, strict=True)))
-
-
-@stage
-def _summed(ends: Any) -> Any:
-    """The sum over the ends of a body, leaf by leaf."""
-    return jax.tree.map(lambda part: functools.reduce(operator.add, part), ends)

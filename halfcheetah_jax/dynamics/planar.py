@@ -52,31 +52,24 @@ class Force(NamedTuple):
 
 
 class Rigid(NamedTuple):
-    """Inertia of a rigid body, or of several.
-
-    Attributes:
-        mass: of all.
-        x: first moment of the masses.
-        z: first moment of the masses.
-        moment: of inertia.
-    """
+    """Inertia of a rigid body: `mass` along x and z, with the rest named as in `Inertia`."""
 
     mass: Any
-    x: Any
-    z: Any
-    moment: Any
+    xw: Any
+    zw: Any
+    ww: Any
 
     def times(self, v: Twist) -> Force:
         """The momentum, or the force, that goes with a velocity or an acceleration."""
         return Force(
-            self.mass * v.x + self.z * v.w,
-            self.mass * v.z - self.x * v.w,
-            self.z * v.x - self.x * v.z + self.moment * v.w,
+            self.mass * v.x + self.xw * v.w,
+            self.mass * v.z + self.zw * v.w,
+            self.xw * v.x + self.zw * v.z + self.ww * v.w,
         )
 
     def general(self) -> Inertia:
-        """The same as a matrix."""
-        return Inertia(self.mass, 0.0, self.mass, self.z, -self.x, self.moment)
+        """The same as an `Inertia`."""
+        return Inertia(self.mass, 0.0, self.mass, self.xw, self.zw, self.ww)
 
 
 class Inertia(NamedTuple):
@@ -107,7 +100,7 @@ def hinge(place: Point, speed: Any) -> Twist:
 def rigid(mass: Any, centre: Point, moment: Any) -> Rigid:
     """Inertia of a body whose centre of mass is `centre` away from the common point."""
     x, z = centre
-    return Rigid(mass, mass * x, mass * z, moment + mass * (x * x + z * z))
+    return Rigid(mass, mass * z, -mass * x, moment + mass * (x * x + z * z))
 
 
 def cross_motion(v: Twist, s: Twist) -> Twist:

@@ -34,7 +34,7 @@ def _inertial(qvel: Dofs, inertias: Bodies, hinges: Limbs, gravity: Any) -> Bodi
     velocity changes no force.
     """
     torso, w = inertias.torso, qvel.pitch
-    forces = [Force(-w * w * torso.x, gravity * torso.mass - w * w * torso.z, -gravity * torso.x)]
+    forces = [Force(w * w * torso.zw, gravity * torso.mass - w * w * torso.xw, gravity * torso.zw)]
     speed, rate = Twist(0.0, 0.0, w), Twist(0.0, gravity, 0.0)  # as if the floor were pushed up
     for body, place, turn in zip(inertias[1:], hinges, qvel.limbs, strict=True):
         turning = hinge(place, turn)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from halfcheetah_jax.dynamics.articulated import solve
 from halfcheetah_jax.dynamics.constraint import (
     Constraints,
     Residuals,
@@ -15,9 +17,9 @@ from halfcheetah_jax.dynamics.constraint import (
     residuals,
     stiffness,
 )
-from halfcheetah_jax.dynamics.inertia import on_dofs, tree_matrix, with_limbs
-from halfcheetah_jax.dynamics.linear import factor, multiply, solve
-from halfcheetah_jax.dynamics.tree import THIGH, Bodies, Dofs, Limbs, Matrix
+from halfcheetah_jax.dynamics.kinematics import twists
+from halfcheetah_jax.dynamics.planar import Force, Inertia, Rigid, Twist
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs, both
 from twinenv.stages import stage
 
 __all__ = ["MOST_ITERATIONS", "Problem", "minimise"]
@@ -31,26 +33,31 @@ class Problem(NamedTuple):
 
     Attributes:
         smooth: `M a_s`, all forces but those of constraints.
-        mass: `M`.
-        inertias: of the bodies, about the torso's origin.
+        inertias: `Rigid` of each body, about the torso's origin.
         armature: of the limbs.
         hinges: of the limbs.
         constraints: of `constrain`.
     """
 
     smooth: Dofs
-    mass: Matrix
     inertias: Bodies
     armature: Limbs
     hinges: Limbs
     constraints: Constraints
 
 
-class _Search(NamedTuple):
+class _Point(NamedTuple):
+    """Where the search is.
+
+    Attributes:
+        qacc: acceleration.
+        rates: `J qacc` of the bodies.
+        residual: of the rows.
+    """
+
     qacc: Dofs
+    rates: Bodies
     residual: Residuals
-    converged: Any
-    iteration: Any
 
 
 def minimise(problem: Problem, start: Dofs, differentiable: bool = False) -> tuple[Dofs, Any]:
@@ -66,60 +73,105 @@ def minimise(problem: Problem, start: Dofs, differentiable: bool = False) -> tup
             Newton step does not depend on where it is taken from, so its derivative is that of the
             minimum.
     """
+    never = jnp.zeros_like(start.x, jnp.bool_)
     if differentiable:
         found, converged = minimise(*jax.lax.stop_gradient((problem, start)))
-        return _newton(problem, found, _residuals(problem, found)), converged
-    residual = _residuals(problem, start)
-    never = jnp.zeros_like(start.x, jnp.bool_)
-    first = _Search(start, residual, never, jnp.zeros((), jnp.int32))
+        return _newton(problem, _at(problem, found), never).qacc, converged
 
-    def going(s: _Search) -> Any:
-        return ~jnp.all(s.converged) & (s.iteration < MOST_ITERATIONS)
+    def going(search: tuple[_Point, Any, Any]) -> Any:
+        _, converged, iteration = search
+        return ~jnp.all(converged) & (iteration < MOST_ITERATIONS)
 
-    def body(s: _Search) -> _Search:
-        qacc = _kept(s.converged, s.qacc, _newton(problem, s.qacc, s.residual))
-        residual = _residuals(problem, qacc)
-        return _Search(qacc, residual, s.converged | _same(s.residual, residual), s.iteration + 1)
+    def body(search: tuple[_Point, Any, Any]) -> tuple[_Point, Any, Any]:
+        before, converged, iteration = search
+        after = _newton(problem, before, converged)
+        converged = converged | _same(before.residual, after.residual)
+        return after, converged, iteration + 1
 
-    last = jax.lax.while_loop(going, body, first)
-    return last.qacc, last.converged
-
-
-def _residuals(problem: Problem, qacc: Dofs) -> Residuals:
-    return residuals(qacc, problem.hinges, problem.constraints)
+    first = _at(problem, start), never, jnp.zeros((), jnp.int32)
+    last, converged, _ = jax.lax.while_loop(going, body, first)
+    return last.qacc, converged
 
 
-def _newton(problem: Problem, qacc: Dofs, residual: Residuals) -> Dofs:
+def _at(problem: Problem, qacc: Dofs) -> _Point:
+    rates = twists(qacc, problem.hinges)
+    return _Point(qacc, rates, residuals(qacc, rates, problem.constraints))
+
+
+def _newton(problem: Problem, at: _Point, converged: Any) -> _Point:
     """`a + H^-1 (M a_s + J' f - M a)` with `H = M + J' D J` over the rows that push.
 
     In float32 this is an order of magnitude closer than solving for `a` itself.
     """
-    pushing, on_limbs = forces(residual, problem.constraints)
-    touched, limited = stiffness(residual, problem.constraints)
-    pushed = on_dofs(pushing, problem.hinges)
-    gradient = _gradient(problem.smooth, pushed, on_limbs, multiply(problem.mass, qacc))
-    hessian = tree_matrix(problem.inertias, touched, problem.hinges)
-    change = solve(factor(with_limbs(hessian, problem.armature, limited)), gradient)
-    return Dofs(*(a + c for a, c in zip(qacc, change, strict=True)))
+    c, inertias = problem.constraints, problem.inertias
+    pushing, on_limbs = forces(at.residual, c)
+    touched, limited = stiffness(at.residual, c)
+    left = Bodies(*map(_left, pushing, inertias, at.rates))
+    torques = _torques(problem.smooth, on_limbs, problem.armature, at.qacc.limbs)
+    whole = Bodies(*map(_touched, inertias, touched))
+    joints = _joints(problem.armature, limited)
+    changes = solve(whole, joints, torques, problem.hinges, left)
+    qacc, rates = _changed(converged, (at.qacc, at.rates), changes)
+    return _Point(qacc, rates, residuals(qacc, rates, c))
 
 
 @stage
-def _gradient(smooth: Dofs, pushed: Dofs, on_limbs: Limbs, inertial: Dofs) -> Dofs:
-    total = [s + p - i for s, p, i in zip(smooth, pushed, inertial, strict=True)]
-    total[THIGH:] = [t + x for t, x in zip(total[THIGH:], on_limbs, strict=True)]
-    return Dofs(*total)
+def _left(pushing: Force, inertia: Rigid, rate: Twist) -> Force:
+    """Force on a body that its acceleration does not use up: `sum f - I a` over its ends."""
+    return Force(*(_sum(f) - used for f, used in zip(pushing, inertia.times(rate), strict=True)))
 
 
 @stage
-def _kept(converged: Any, before: Dofs, after: Dofs) -> Dofs:
+def _touched(inertia: Rigid, touched: Inertia) -> Inertia:
+    """Inertia of a body with the stiffness at its ends."""
+    return Inertia(*(own + _sum(t) for own, t in zip(inertia.general(), touched, strict=True)))
+
+
+def _sum(ends: Any) -> Any:
+    return functools.reduce(operator.add, ends)
+
+
+@stage
+def _torques(smooth: Dofs, on_limbs: Limbs, armature: Limbs, qacc: Limbs) -> Dofs:
+    rows = zip(smooth.limbs, on_limbs, armature, qacc, strict=True)
+    return Dofs(*smooth[:3], *(s + t - i * a for s, t, i, a in rows))
+
+
+@stage
+def _joints(armature: Limbs, added: Limbs) -> Limbs:
+    return Limbs(*map(operator.add, armature, added))
+
+
+@stage
+def _changed(converged: Any, before: Any, change: Any) -> Any:
     """What has converged stays as it is, whatever else is in the batch."""
-    return Dofs(*(jnp.where(converged, a, b) for a, b in zip(before, after, strict=True)))
+    # A product, because XLA:CPU would store what is selected lane by lane.
+    share = jnp.where(converged, 0.0, 1.0).astype(change[0].x.dtype)
+    return jax.tree.map(lambda a, b: a + share * b, before, change)
 
 
-@stage
 def _same(before: Residuals, after: Residuals) -> Any:
     """Whether the same rows push."""
-    own = before.contacts.torso[0].ndim - 1  # axes of the batch, behind those of ends and legs
-    pairs = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-    kept = (jnp.all((a < 0) == (b < 0), axis=range(a.ndim - own)) for a, b in pairs)
-    return functools.reduce(jnp.logical_and, kept)
+    bodies = map(_turned, before.contacts, after.contacts)
+    return _none(Bodies(*bodies), _limits_turned(before.limits, after.limits))
+
+
+@stage
+def _turned(before: tuple[Any, ...], after: tuple[Any, ...]) -> Any:
+    """How many rows of a body's contacts have changed sides."""
+    return _sum(sum(map(_changes, before, after)))
+
+
+@stage
+def _limits_turned(before: Limbs, after: Limbs) -> Any:
+    return sum(map(_changes, before, after))
+
+
+def _changes(before: Any, after: Any) -> Any:
+    # Counted as floats: XLA:CPU reduces arrays of bools lane by lane.
+    return jnp.where((before < 0) != (after < 0), 1.0, 0.0).astype(after.dtype)
+
+
+@stage
+def _none(contacts: Bodies, limits: Any) -> Any:
+    return contacts.torso + both(sum(contacts[1:], limits)) == 0

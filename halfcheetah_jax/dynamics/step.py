@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from halfcheetah_jax.dynamics.articulated import solve
 from halfcheetah_jax.dynamics.constraint import constrain
-from halfcheetah_jax.dynamics.inertia import mass_matrix, with_limbs
 from halfcheetah_jax.dynamics.kinematics import place
-from halfcheetah_jax.dynamics.linear import factor, solve
 from halfcheetah_jax.dynamics.planar import rigid
 from halfcheetah_jax.dynamics.smooth import bias, smooth
 from halfcheetah_jax.dynamics.solver import Problem, minimise
-from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs, Matrix
+from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs
 from twinenv.stages import stage
 
 __all__ = ["OWN_AXES", "Body", "Model", "problem_of", "step"]
@@ -87,7 +86,7 @@ def step(
     """
     problem = problem_of(body, control, model)
     qacc, converged = minimise(problem, body.qacc_warmstart, differentiable)
-    return euler(body, qacc, problem.mass, model), converged
+    return euler(body, qacc, problem, model), converged
 
 
 def problem_of(body: Body, control: Limbs, model: Model) -> Problem:
@@ -95,13 +94,12 @@ def problem_of(body: Body, control: Limbs, model: Model) -> Problem:
     qpos, qvel = body.qpos, body.qvel
     places, armature = place(qpos), Limbs.of(model.armature)
     inertias = _inertias(Bodies.of(model.mass), Bodies.of(model.moment), places.centres)
-    mass = mass_matrix(inertias, places.hinges, armature)
     turning = bias(qvel, inertias, places.hinges, model.gravity)
     motors = tuple(map(Limbs.of, (model.gear, model.stiffness, model.damping)))
     forces = smooth((qpos.limbs, qvel.limbs), control, turning, motors)
     weights = Bodies.of(model.contact_weights), Limbs.of(model.limit_weights)
     constraints = constrain(places, qpos, qvel, model.friction, *weights)
-    return Problem(forces, mass, inertias, armature, places.hinges, constraints)
+    return Problem(forces, inertias, armature, places.hinges, constraints)
 
 
 @stage
@@ -110,17 +108,24 @@ def _inertias(mass: Bodies, moment: Bodies, centres: Bodies) -> Bodies:
     return Bodies(*map(rigid, mass, centres, moment))
 
 
-def euler(body: Body, qacc: Dofs, mass: Matrix, model: Model) -> Body:
+def euler(body: Body, qacc: Dofs, problem: Problem, model: Model) -> Body:
     """`v += h a'`, `q += h v` with the dampers taken implicitly (`mj_Euler`).
 
     `(M + h B) a' = M a`, hence `a' = a - (M + h B)^-1 h B a`.
     """
-    h = model.timestep
-    damped = Limbs(*(h * b for b in Limbs.of(model.damping)))
+    inertias = Bodies(*(inertia.general() for inertia in problem.inertias))
+    damping = Limbs.of(model.damping)
+    joints, torques = _damped(model.timestep, damping, problem.armature, qacc)
+    excess, _ = solve(inertias, joints, torques, problem.hinges)
+    return _integrated(body, qacc, excess, model.timestep)
+
+
+@stage
+def _damped(h: Any, damping: Limbs, armature: Limbs, qacc: Dofs) -> tuple[Limbs, Dofs]:
     rest = jnp.zeros_like(qacc.x)
-    right = Dofs(rest, rest, rest, *(b * a for b, a in zip(damped, qacc.limbs, strict=True)))
-    excess = solve(factor(with_limbs(mass, damped)), right)
-    return _integrated(body, qacc, excess, h)
+    joints = Limbs(*(i + h * b for i, b in zip(armature, damping, strict=True)))
+    torques = (h * b * a for b, a in zip(damping, qacc.limbs, strict=True))
+    return joints, Dofs(rest, rest, rest, *torques)
 
 
 @stage

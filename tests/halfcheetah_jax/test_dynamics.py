@@ -13,6 +13,7 @@ import pytest
 
 from halfcheetah_jax import EnvParams
 from halfcheetah_jax.dynamics import Body, advance, problem_of, tiled_steps
+from halfcheetah_jax.dynamics.inertia import mass_matrix
 from halfcheetah_jax.dynamics.solver import minimise
 from halfcheetah_jax.dynamics.tree import Dofs, Limbs
 from halfcheetah_jax.params import model_of
@@ -94,16 +95,16 @@ def test_stages_are_those_of_mj_forward(states):
         def stages(body, ctrl):
             body = Body(*map(Dofs.of, body))
             problem = problem_of(body, Limbs.of(ctrl), model)
-            return problem, minimise(problem, body.qacc_warmstart)[0].rows()
+            mass = mass_matrix(problem.inertias, problem.hinges, problem.armature)
+            return problem, mass, minimise(problem, body.qacc_warmstart)[0].rows()
 
-        problem, qacc = jax.tree.map(np.asarray, stages(*inputs(few, jnp.float64)))
+        problem, mass, qacc = jax.tree.map(np.asarray, stages(*inputs(few, jnp.float64)))
     simulation = Simulation()
     for n, row in enumerate(zip(*few, strict=True)):
         simulation.load(*row)
         want = simulation.forward()
-        mine = jax.tree.map(lambda x, n=n: x[n], problem)
-        _compare_mass(mine.mass, want["mass"])
-        _compare_rows(mine.constraints, want)
+        _compare_mass(jax.tree.map(lambda x, n=n: x[n], mass), want["mass"])
+        _compare_rows(jax.tree.map(lambda x, n=n: x[n], problem.constraints), want)
         np.testing.assert_allclose(
             qacc[n], want["qacc"], rtol=1e-9, atol=1e-8 * np.abs(want["qacc"]).max()
         )
