@@ -8,11 +8,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import struct
 
 from halfcheetah_jax.dynamics import COMPILED, Model, inverse_weights
 
-__all__ = ["EnvParams", "check", "model_of"]
+__all__ = ["EnvParams", "check", "check_form", "model_of"]
 
 
 def _numbers(name: str) -> tuple[float, ...]:
@@ -72,15 +73,27 @@ def model_of(params: EnvParams, number: Any) -> Model:
     )
 
 
+def check_form(params: EnvParams) -> None:
+    """Raise TypeError unless each body or limb has one number, and all have one of the rest."""
+    for name, default in vars(EnvParams()).items():
+        given, many = getattr(params, name), isinstance(default, tuple)
+        if many and not (isinstance(given, tuple) and len(given) == len(default)):
+            raise TypeError(f"{name} is {given!r}; accepted is a tuple of {len(default)} numbers")
+        if not many and isinstance(given, tuple | list):
+            raise TypeError(f"{name} is {given!r}; accepted is one number")
+
+
 def check(params: EnvParams) -> None:
-    """Raise ValueError for parameters that no mechanism can have.
+    """Raise ValueError, or TypeError for complex numbers, for what no mechanism can have.
 
     Args:
-        params: concrete parameters.
+        params: concrete numbers.
     """
     for name, accepted, holds in _ACCEPTED:
         given = getattr(params, name)
         for value in given if isinstance(given, tuple) else (given,):
+            if np.iscomplexobj(value):
+                raise TypeError(f"{name} has {value!r}; accepted is {accepted}")
             if not holds(float(value)):
                 raise ValueError(f"{name} has {value}; accepted is {accepted}")
 
@@ -100,7 +113,8 @@ _ACCEPTED: tuple[tuple[str, str, Callable[[float], bool]], ...] = (
     ("mass", "finite positive numbers", _positive),
     ("damping", "finite numbers from 0", _from_zero),
     ("gear", "finite numbers", math.isfinite),
-    ("friction", "a finite positive number", _positive),
+    # Less than mjMINMU MuJoCo itself does not take.
+    ("friction", "a finite number from 1e-5", lambda mu: 1e-5 <= mu < math.inf),
     ("gravity", "a finite number", math.isfinite),
     ("max_steps_in_episode", "at least 1 (math.inf for no limit)", lambda steps: steps >= 1),
 )

@@ -16,9 +16,15 @@ _COLOURS = ((204, 153, 102), (204, 153, 102), *[(153, 94, 51)] * 3, *[(179, 115,
 
 
 def render_frame(qpos: np.ndarray) -> np.ndarray:
-    """Picture `uint8[240, 480, 3]` of positions `[9]`; the view follows the torso's x."""
+    """Picture `uint8[240, 480, 3]` of positions `[9]`; the view follows the torso's x.
+
+    Raises:
+        ValueError: a position is infinite or no number.
+    """
     from PIL import Image, ImageDraw
 
+    if not np.isfinite(qpos).all():
+        raise ValueError(f"qpos is {qpos}; accepted are finite numbers")
     picture = Image.new("RGB", (_WIDTH, _HEIGHT), _SKY)
     draw = ImageDraw.Draw(picture)
     _draw_floor(draw, float(qpos[0]))

@@ -21,8 +21,9 @@ def reward_of(
         seconds: that the step took.
         params: weights.
     """
+    number = displacement.dtype
     speed = displacement / seconds
-    forward = params.forward_reward_weight * speed
-    control = -params.ctrl_cost_weight * jnp.sum(jnp.square(action))
-    parts = {"x_velocity": speed, "reward_forward": forward, "reward_ctrl": control}
-    return forward + control, parts
+    forward = jnp.asarray(params.forward_reward_weight, number) * speed
+    cost = jnp.asarray(params.ctrl_cost_weight, number) * jnp.sum(jnp.square(action))
+    parts = {"x_velocity": speed, "reward_forward": forward, "reward_ctrl": -cost}
+    return forward - cost, parts

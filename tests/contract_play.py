@@ -44,10 +44,16 @@ class Case:
     Attributes:
         build: makes `(env, params)`; each call a new instance.
         ends: whether random play comes to a natural end within `LIMIT` steps now and then.
+        rtol: how far apart two programs' floats of one step may be, relatively and absolutely.
+        pays_excess: whether the reward sees by how much a continuous action leaves [-1, 1].
+        wide: whether floats are float64 where JAX's x64 is enabled.
     """
 
     build: Callable[[], tuple[Environment, Any]]
     ends: bool = True
+    rtol: float = 1e-6
+    pays_excess: bool = False
+    wide: bool = False
 
     @functools.cached_property
     def env(self) -> Environment:

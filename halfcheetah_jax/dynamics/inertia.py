@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
 from halfcheetah_jax.dynamics.planar import plus
-from halfcheetah_jax.dynamics.tree import THIGH, Bodies, Dofs, Limbs, Matrix, both
+from halfcheetah_jax.dynamics.tree import (
+    FOOT,
+    PITCH,
+    SHIN,
+    THIGH,
+    Bodies,
+    Dofs,
+    Limbs,
+    Matrix,
+    X,
+    Z,
+    both,
+)
 from twinenv.stages import stage
 
-__all__ = ["mass_matrix", "on_dofs"]
+__all__ = ["full_matrix", "mass_matrix", "on_dofs"]
 
 
 @stage
@@ -31,6 +48,27 @@ def mass_matrix(inertias: Bodies, hinges: Limbs, armature: Limbs) -> Matrix:
             matrix[dof, other + THIGH] = force.on_hinge(hinges[other])
         matrix[dof, dof] = matrix[dof, dof] + armature[limb]
     return matrix
+
+
+def full_matrix(matrix: Matrix) -> jax.Array:
+    """`[9, 9]` in MuJoCo's order (`mj_fullM`) of the matrix of one state."""
+
+    def entry(row: int, column: int) -> Any:
+        (i, leg), (j, other) = sorted((_PLACES[row], _PLACES[column]), reverse=True)
+        if j >= THIGH:
+            return matrix[i, j][leg] if leg == other else jnp.zeros_like(matrix[i, j][0])
+        return matrix[i, j][leg] if i >= THIGH else matrix[i, j]
+
+    return jnp.stack([jnp.stack([entry(i, j) for j in range(9)]) for i in range(9)])
+
+
+# Place in the chain, and leg, of each of MuJoCo's degrees of freedom.
+_PLACES = (
+    (X, 0),
+    (Z, 0),
+    (PITCH, 0),
+    *((limb, leg) for leg in (0, 1) for limb in (THIGH, SHIN, FOOT)),
+)
 
 
 @stage

@@ -39,20 +39,20 @@ class Model(NamedTuple):
         limit_weights: `[6, ...]`, see `constrain`.
     """
 
-    mass: jax.Array
-    moment: jax.Array
-    stiffness: jax.Array
-    damping: jax.Array
-    armature: jax.Array
-    gear: jax.Array
-    friction: jax.Array
-    gravity: jax.Array
-    timestep: jax.Array
-    contact_weights: jax.Array
-    limit_weights: jax.Array
+    mass: Any
+    moment: Any
+    stiffness: Any
+    damping: Any
+    armature: Any
+    gear: Any
+    friction: Any
+    gravity: Any
+    timestep: Any
+    contact_weights: Any
+    limit_weights: Any
 
 
-OWN_AXES = Model(1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 1)
+OWN_AXES = Model(*[1] * 6, *[0] * 3, *[1] * 2)
 """How many axes each number of one mechanism has."""
 
 
@@ -95,8 +95,8 @@ def problem_of(body: Body, control: Limbs, model: Model) -> Problem:
     places, armature = place(qpos), Limbs.of(model.armature)
     inertias = _inertias(Bodies.of(model.mass), Bodies.of(model.moment), places.centres)
     turning = bias(qvel, inertias, places.hinges, model.gravity)
-    motors = tuple(map(Limbs.of, (model.gear, model.stiffness, model.damping)))
-    forces = smooth((qpos.limbs, qvel.limbs), control, turning, motors)
+    limbs = Limbs.of(model.gear), Limbs.of(model.stiffness), Limbs.of(model.damping)
+    forces = smooth((qpos.limbs, qvel.limbs), control, turning, limbs)
     weights = Bodies.of(model.contact_weights), Limbs.of(model.limit_weights)
     constraints = constrain(places, qpos, qvel, model.friction, *weights)
     return Problem(forces, inertias, armature, places.hinges, constraints)

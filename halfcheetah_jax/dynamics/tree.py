@@ -48,7 +48,7 @@ class Limbs(NamedTuple):
     foot: Any
 
     @classmethod
-    def of(cls, rows: jax.Array) -> Limbs:
+    def of(cls, rows: Any) -> Limbs:
         """From rows `[6, ...]` in MuJoCo's order."""
         legs = rows.reshape(2, 3, *rows.shape[1:])
         return cls(*(legs[:, limb] for limb in range(3)))
@@ -89,7 +89,7 @@ class Bodies(NamedTuple):
     foot: Any
 
     @classmethod
-    def of(cls, rows: jax.Array) -> Bodies:
+    def of(cls, rows: Any) -> Bodies:
         """From rows `[7, ...]` in MuJoCo's order."""
         return cls(rows[0], *Limbs.of(rows[1:]))
 

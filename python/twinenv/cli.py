@@ -16,7 +16,7 @@ _COMMANDS = {
     "play": ("twinenv.ppo.cli:play_main", "write a GIF or MP4 of a trained agent"),
     "verify": ("twinenv.verify.cli:main", "check a twin against its reference"),
     "bench": ("twinenv.bench.cli:main", "measure a twin against its reference"),
-    "references": ("twinenv.cli:references_main", "install the outside references"),
+    "references": ("twinenv.references.cli:main", "install the outside references"),
 }
 
 
@@ -42,30 +42,6 @@ def list_main(argv: Sequence[str]) -> int:
     argparse.ArgumentParser("twinenv list", description="List the environments.").parse_args(argv)
     for env_id in registry.list_ids():
         print(f"{env_id:<24} {registry.house_of(env_id).__doc__.splitlines()[0]}")
-    return 0
-
-
-def references_main(argv: Sequence[str]) -> int:
-    """`twinenv references install [NAME ...]` and `twinenv references status`."""
-    from twinenv import references
-    from twinenv.references.store import InstallError
-
-    parser = argparse.ArgumentParser("twinenv references", description="Outside references.")
-    actions = parser.add_subparsers(dest="action", required=True)
-    wanted = actions.add_parser("install", help="fetch references into the cache folder")
-    wanted.add_argument("names", nargs="*", metavar="NAME", help="all of them if none is named")
-    actions.add_parser("status", help="show what is installed, and where")
-    options = parser.parse_args(argv)
-    if options.action == "install":
-        for name in options.names or references.names():
-            try:
-                print(f"{name}: {references.install(name)}")
-            except (InstallError, ValueError) as error:
-                print(f"twinenv references: {error}", file=sys.stderr)
-                return 2
-        return 0
-    for found in map(references.status, references.names()):
-        print(f"{found.name:<12} {found.version:<8} {found.problem or found.path}")
     return 0
 
 

@@ -20,6 +20,7 @@ class Facts:
         stablehlo_lines: of one full step with its automatic reset, 0 if it isn't compiled by XLA.
         shared: part of this side's time that goes into what both sides must do and no simulator
             makes faster, such as gradients; 0 if unknown.
+        device: what it ran on.
     """
 
     versions: Mapping[str, str]
@@ -27,6 +28,7 @@ class Facts:
     compile_cpu_s: float = 0.0
     stablehlo_lines: int = 0
     shared: float = 0.0
+    device: str = "cpu"
 
 
 class Side(Protocol):
@@ -62,9 +64,17 @@ class Benchmark:
         fast: `module:factory` of our side.
         reference: `module:factory` of the other one.
         options: keywords of both factories, JSON values.
+        checked: what the checks compare, in words.
         tolerance: largest difference of the checks' sums.
         target: the ratio aimed for, 0 if none.
+        most_compile_s: CPU seconds that compiling may take.
+        clock: "cpu" for the CPU time of all threads, "wall" for time that passes.
+        cores: that each side is pinned to, and may have threads for; 0 leaves both as they are, as
+            an accelerator needs it.
         notes: what else a reader must know, such as the network of a training loop.
+
+    Raises:
+        ValueError: an unknown clock.
     """
 
     env: str
@@ -74,6 +84,14 @@ class Benchmark:
     fast: str
     reference: str
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    checked: str = ""
     tolerance: float = 0.0
     target: float = 0.0
+    most_compile_s: float = 60.0
+    clock: str = "cpu"
+    cores: int = 1
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.clock not in ("cpu", "wall"):
+            raise ValueError(f"clock is {self.clock!r}; accepted is 'cpu' or 'wall'")

@@ -1,4 +1,4 @@
-"""Whole training loops: our PPO against rejax's on gymnax's CartPole.
+"""Whole training loops, here our PPO against rejax's on gymnax's CartPole.
 
 Both train the same network with the same batch, passes, minibatches and number of updates, and both
 must learn: a loop that is fast and does not learn has no speed.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -18,22 +18,85 @@ import numpy as np
 from twinenv.bench.benchmark import Benchmark, Facts
 from twinenv.ppo.config import Config
 from twinenv.ppo.engine import JaxEngine
-from twinenv.ppo.trainer import Task
+from twinenv.ppo.trainer import Engine, Task
 from twinenv.versions import versions
 
-__all__ = ["BENCHMARKS", "RejaxSide", "TwinSide"]
+__all__ = ["BENCHMARKS", "RejaxSide", "TrainingSide", "TwinSide"]
 
 _NUM_STEPS, _EPOCHS, _MINIBATCHES, _HIDDEN = 64, 4, 4, (64, 64)
 _RATE, _ENTROPY, _LEARNED = 1e-3, 0.01, 60.0
 _STEPS_A_ROUND = 1_048_576
+_RECENT = 8  # updates whose episodes tell what was learned
 
 
 def _updates(num_envs: int) -> int:
     return _STEPS_A_ROUND // (num_envs * _NUM_STEPS)
 
 
-class TwinSide:
-    """Our trainer."""
+class TrainingSide:
+    """A training loop of ours.
+
+    Args:
+        engine: makes what does the updates of a configuration.
+        config: hyperparameters; the check trains all its steps.
+        learned: mean return of the last updates of that run from which on it has learned.
+        updates: of a new run, which are a round.
+        packages: distributions that do the work.
+        shared: find out how much of the time goes into gradients.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[Config], Engine],
+        config: Config,
+        *,
+        learned: float,
+        updates: int,
+        packages: tuple[str, ...],
+        shared: bool = True,
+    ) -> None:
+        self._config, self._learned, self._updates = config, learned, updates
+        self._engine = engine(config)
+        start = time.process_time()
+        state = self._engine.compile(self._engine.initial())
+        compile_cpu_s = time.process_time() - start
+        self._size = _num_params(state.learner.params)
+        spent = 0.0
+        if shared:
+            twice = engine(dataclasses.replace(config, num_epochs=2 * config.num_epochs))
+            twice.compile(twice.initial())
+            spent = _seconds(twice, updates) / _seconds(self._engine, updates) - 1.0
+        self.facts = Facts(versions(*packages), compile_cpu_s=compile_cpu_s, shared=spent)
+
+    def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        updates = self._config.num_updates
+        recent = np.nanmean(_advanced(self._engine, updates)[-_RECENT:, 0, 1])
+        steps = updates * self._config.steps_per_update
+        return {"sums": [self._size, steps, float(recent >= self._learned)]}
+
+    def work(self) -> int:
+        _advanced(self._engine, self._updates)
+        return self._updates * self._config.steps_per_update
+
+
+def _advanced(engine: Engine, updates: int) -> np.ndarray:
+    """Metrics of a new run."""
+    state, parts, done = engine.initial(), [], 0
+    while done < updates:
+        state, rows = engine.advance(state, updates - done)
+        parts.append(rows)
+        done += len(rows)
+    return np.concatenate(parts)
+
+
+def _seconds(engine: Engine, updates: int) -> float:
+    start = time.process_time()
+    _advanced(engine, updates)
+    return time.process_time() - start
+
+
+class TwinSide(TrainingSide):
+    """Our trainer on CartPole."""
 
     def __init__(self, num_envs: int) -> None:
         import gymnax
@@ -51,43 +114,13 @@ class TwinSide:
             hidden=_HIDDEN,
             shared=False,
         )
-        self._updates = _updates(num_envs)
-        self._engine = JaxEngine(env, params, config, Task())
-        start = time.process_time()
-        state = self._engine.compile(self._engine.initial())
-        compile_cpu_s = time.process_time() - start
-        self._size = _num_params(state.learner.params)
-        self._last_return = float("nan")
-        twice = JaxEngine(env, params, dataclasses.replace(config, num_epochs=2 * _EPOCHS), Task())
-        twice.compile(twice.initial())
-        self.facts = Facts(
-            versions("jax", "flax"),
-            compile_cpu_s=compile_cpu_s,
-            shared=_seconds(twice, self._updates) / _seconds(self._engine, self._updates) - 1.0,
+        super().__init__(
+            lambda config: JaxEngine(env, params, config, Task()),
+            config,
+            learned=_LEARNED,
+            updates=_updates(num_envs),
+            packages=("jax", "flax"),
         )
-
-    def check(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        steps = self.work()
-        return {"sums": [self._size, steps, float(self._last_return >= _LEARNED)]}
-
-    def work(self) -> int:
-        self._last_return = float(np.nanmean(_advanced(self._engine, self._updates)[-4:, 0, 1]))
-        return _STEPS_A_ROUND
-
-
-def _advanced(engine: JaxEngine, updates: int) -> np.ndarray:
-    """Metrics of a new run's last chunk."""
-    state, done = engine.initial(), 0
-    while done < updates:
-        state, rows = engine.advance(state, updates - done)
-        done += len(rows)
-    return rows
-
-
-def _seconds(engine: JaxEngine, updates: int) -> float:
-    start = time.process_time()
-    _advanced(engine, updates)
-    return time.process_time() - start
 
 
 class RejaxSide:

@@ -1,6 +1,6 @@
-"""The process of one side: pinned to one core, it works when it is told to.
+"""The process of one side: pinned to its cores, it works when it is told to.
 
-    python -m twinenv.bench.worker MODULE:FACTORY OPTIONS CORE
+    python -m twinenv.bench.worker MODULE:FACTORY OPTIONS [CORE ...]
 
 It answers each line on its input (`facts`, `check JSON`, `round`) with one line of JSON.
 """
@@ -20,10 +20,10 @@ from typing import Any
 __all__ = ["main"]
 
 
-def main(where: str, options: str, core: str) -> None:
+def main(where: str, options: str, *cores: str) -> None:
     """Answer requests until the input ends."""
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {int(core)})
+    if cores and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(map(int, cores)))
     answers, sys.stdout = sys.stdout, sys.stderr
     side = None
     for line in sys.stdin:
@@ -48,9 +48,10 @@ def _answer(side: Any, command: str, text: str) -> dict[str, Any]:
         return dataclasses.asdict(side.facts)
     if command == "check":
         return side.check(json.loads(text))
-    start = time.process_time()
+    wall, cpu = time.perf_counter(), time.process_time()
     units = side.work()
-    return {"units": units, "cpu_s": time.process_time() - start}
+    cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+    return {"units": units, "cpu_s": cpu_s, "wall_s": wall_s}
 
 
 if __name__ == "__main__":

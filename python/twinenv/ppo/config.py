@@ -69,6 +69,8 @@ class Config:
     """Activation of the built-in policy: relu, tanh, swish or gelu."""
     shared: bool = True
     """One trunk for action and value, or one each."""
+    initial_std: float = 1.0
+    """Standard deviation of continuous actions at the beginning; the limits are -1 and 1."""
     seed: int = 0
     """Everything random follows from it."""
     seeds: int = 1
@@ -89,7 +91,7 @@ class Config:
         self._demand("seeds", "an integer from 1", self.seeds >= 1)
         most = (1 << 32) - self.seeds
         self._demand("seed", f"an integer from 0 to {most}", 0 <= self.seed <= most)
-        for name in ("learning_rate", "adam_eps", "clip", "max_grad_norm"):
+        for name in ("learning_rate", "adam_eps", "clip", "max_grad_norm", "initial_std"):
             self._demand(name, "a positive number", 0 < getattr(self, name) < math.inf)
         for name in ("value_clip", "entropy_coef", "value_coef", "checkpoint_seconds"):
             self._demand(name, "a number from 0", 0 <= getattr(self, name) < math.inf)

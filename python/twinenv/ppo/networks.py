@@ -16,6 +16,7 @@ The rollout calls it with `T = 1` and the loss with whole columns, so one defini
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -71,12 +72,14 @@ class MLPPolicy(nn.Module):
         hidden: width of each hidden layer.
         activation: a key of `ACTIVATIONS`.
         shared: one trunk for action and value, or one each.
+        initial_std: standard deviation of continuous actions before any training.
     """
 
     actions: Actions
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     shared: bool = True
+    initial_std: float = 1.0
 
     def initial_carry(self, num_envs: int) -> tuple[()]:
         """No memory."""
@@ -98,7 +101,8 @@ class MLPPolicy(nn.Module):
         head = head.reshape(*reset.shape, size)
         if self.actions.discrete:
             return Output(masked(head, mask), value, carry)
-        log_std = self.param("log_std", nn.initializers.zeros, (size,), jnp.float32)
+        first = nn.initializers.constant(math.log(self.initial_std))
+        log_std = self.param("log_std", first, (size,), jnp.float32)
         return Output(Gaussian(head, jnp.broadcast_to(log_std, head.shape)), value, carry)
 
     def _trunk(self, x: jax.Array, name: str) -> jax.Array:

@@ -26,7 +26,8 @@ __all__ = ["Policy", "example_of", "load_policy", "network_of", "step_function"]
 
 def network_of(spec: Spec, config: Config) -> MLPPolicy:
     """The built-in policy that a configuration describes."""
-    return MLPPolicy(spec.actions, config.hidden, config.activation, config.shared)
+    kind = (config.hidden, config.activation, config.shared, config.initial_std)
+    return MLPPolicy(spec.actions, *kind)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

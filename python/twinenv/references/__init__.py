@@ -6,6 +6,7 @@ from twinenv.references.store import (
     locate,
     names,
     status,
+    use,
 )
 
-__all__ = ["MissingReferenceError", "install", "locate", "names", "status"]
+__all__ = ["MissingReferenceError", "install", "locate", "names", "status", "use"]

@@ -1,25 +1,28 @@
 """A cache folder with the outside references, one pinned version each.
 
 References live outside site-packages: several declare dependencies that would break a JAX
-installation, so only their own files are fetched, and each is loaded by its house's adapter.
+installation, so only their own files are fetched, and each is loaded by its house's adapter, or in
+a process of its own that calls `use`. JAX and NumPy are always those of the environment.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 from twinenv.naming import unknown
+from twinenv.references.pins import REFERENCES, Reference, Wheel
 
-__all__ = ["MissingReferenceError", "Status", "install", "locate", "names", "status"]
+__all__ = ["MissingReferenceError", "Status", "install", "locate", "names", "status", "use"]
 
 
 class MissingReferenceError(RuntimeError):
@@ -31,53 +34,27 @@ class InstallError(RuntimeError):
 
 
 @dataclasses.dataclass(frozen=True)
-class _Wheel:
-    """A package installed without its dependencies.
+class Status:
+    """Where a reference stands: `problem` is "" if it is ready to use.
 
     Attributes:
-        package: distribution name.
+        name: its name.
         version: pinned version.
-        wheels: sha256 of its wheels, one per Python and platform that has any.
-        files: sha256 by path, of files that must still be there as they were.
+        path: its folder.
+        problem: what is wrong with it.
+        purpose: "verification" or "benchmarks".
     """
-
-    package: str
-    version: str
-    wheels: tuple[str, ...]
-    files: Mapping[str, str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Status:
-    """Where a reference stands: `problem` is "" if it is ready to use."""
 
     name: str
     version: str
     path: Path
     problem: str
+    purpose: str
 
 
-_WHEELS = {
-    "pufferlib": _Wheel(
-        "pufferlib",
-        "2.0.2",
-        (
-            "18c5e74f9a7790aad4bffe223f4de79d363cb6a8b7e3e9988d5bf6a525e0e3a5",
-            "6203dcecef7aedd8848370e703827d0ac7a1b33c874500e5c9844409cd4f792c",
-            "3139720851f413d0a518da869bf39b7e782a790f0f16120bb3c64e3979b270ea",
-        ),
-        {
-            "pufferlib/ocean/pong/pong.h": (
-                "ec51ede734f9e2f29abeec228d1a53452dbc5730fcfbc3cd0b6a3eb9141ac8c3"
-            )
-        },
-    )
-}
-
-
-def names() -> list[str]:
-    """All references that can be installed."""
-    return sorted(_WHEELS)
+def names(purpose: str | None = None) -> list[str]:
+    """All references that can be installed, or those of one purpose."""
+    return sorted(n for n, r in REFERENCES.items() if purpose in (None, r.purpose))
 
 
 def locate(name: str) -> Path:
@@ -97,59 +74,86 @@ def locate(name: str) -> Path:
 
 def status(name: str) -> Status:
     """Whether a reference is installed and is the pinned version."""
-    wheel = _wheel(name)
+    reference = _reference(name)
+    wheel = reference.wheel
     python = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     path = _cache() / f"{wheel.package}-{wheel.version}-{python}"
-    return Status(name, wheel.version, path, _problem(wheel, path))
+    problem = _problem(reference, path)
+    for needed in () if problem else reference.needs:
+        if status(needed).problem:
+            problem = f"needs {needed}, which is {status(needed).problem}"
+    return Status(name, wheel.version, path, problem, reference.purpose)
 
 
 def install(name: str) -> Path:
-    """Fetch a reference into the cache folder, unless it is there; returns its folder.
+    """Fetch a reference and those it needs into the cache folder, unless there; returns its folder.
 
     Raises:
-        InstallError: the package could not be fetched or is not what the pins say.
+        InstallError: a package could not be fetched or is not what the pins say.
     """
+    reference = _reference(name)
+    for needed in reference.needs:
+        install(needed)
     found = status(name)
     if not found.problem:
         return found.path
-    wheel = _wheel(name)
     found.path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=found.path.parent) as scratch:
         target = Path(scratch) / "files"
-        _fetch(wheel, target)
-        if problem := _problem(wheel, target):
-            raise InstallError(f"{name} {wheel.version} was fetched, but {problem}")
+        _fetch((reference.wheel, *reference.companions), target)
+        if problem := _problem(reference, target):
+            raise InstallError(f"{name} {found.version} was fetched, but {problem}")
         shutil.rmtree(found.path, ignore_errors=True)
         os.replace(target, found.path)
     return found.path
 
 
-def _fetch(wheel: _Wheel, target: Path) -> None:
+def use(name: str) -> None:
+    """Make a reference importable in this process, which should be one of its own.
+
+    Raises:
+        MissingReferenceError: it, one that it needs, or a package that it needs is not installed.
+    """
+    reference = _reference(name)
+    for package, command in reference.environment.items():
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:  # a mere folder of that name has no origin
+            raise MissingReferenceError(f"{name} needs the package {package}; run `{command}`")
+    for needed in reference.needs:
+        use(needed)
+    path = locate(name)
+    if str(path) not in sys.path:
+        sys.path.insert(0, str(path))
+        for package in reference.extends:
+            importlib.import_module(package).__path__.insert(0, str(path / package))
+
+
+def _fetch(wheels: Sequence[Wheel], target: Path) -> None:
+    first = wheels[0]
     if importlib.util.find_spec("pip"):
         command = [sys.executable, "-m", "pip", "install", "--quiet"]
         command += ["--disable-pip-version-check", "--no-input"]
     elif uv := shutil.which("uv"):
         command = [uv, "pip", "install", "--quiet", "--python", sys.executable]
     else:
-        raise InstallError(f"neither pip nor uv is here to fetch {wheel.package}; install pip")
-    hashes = [f"--hash=sha256:{digest}" for digest in wheel.wheels]
+        raise InstallError(f"neither pip nor uv is here to fetch {first.package}; install pip")
     pinned = target.with_name("requirements.txt")
-    pinned.write_text(" ".join([f"{wheel.package}=={wheel.version}", *hashes]))
+    pinned.write_text("\n".join(wheel.requirement for wheel in wheels))
     command += ["--no-deps", "--only-binary", ":all:", "--target", str(target)]
     command += ["--require-hashes", "-r", str(pinned)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         reason = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise InstallError(
-            f"could not fetch {wheel.package} {wheel.version} for Python "
+            f"could not fetch {first.package} {first.version} for Python "
             f"{sys.version_info[0]}.{sys.version_info[1]}: {reason[0]}"
         )
 
 
-def _problem(wheel: _Wheel, path: Path) -> str:
+def _problem(reference: Reference, path: Path) -> str:
     if not path.is_dir():
         return "not installed"
-    for file, digest in wheel.files.items():
+    for file, digest in reference.files.items():
         if not (path / file).is_file():
             return f"{file} is missing"
         if hashlib.sha256((path / file).read_bytes()).hexdigest() != digest:
@@ -157,10 +161,10 @@ def _problem(wheel: _Wheel, path: Path) -> str:
     return ""
 
 
-def _wheel(name: str) -> _Wheel:
-    if name not in _WHEELS:
-        raise ValueError(unknown("reference", name, _WHEELS))
-    return _WHEELS[name]
+def _reference(name: str) -> Reference:
+    if name not in REFERENCES:
+        raise ValueError(unknown("reference", name, REFERENCES))
+    return REFERENCES[name]
 
 
 def _cache() -> Path:

@@ -13,6 +13,7 @@ from jax.experimental import checkify
 
 from twinenv import registry, spaces
 from twinenv.env import Environment
+from twinenv.verify.compiling import lightly_compiled
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Ledger
 from twinenv.verify.pair import Pair
@@ -38,12 +39,18 @@ class Play:
         first: what `reset` returned.
         boundary: batched states to step from once.
         further: what `step` returned from these.
+        rounding: as `Pair` has it.
     """
 
     def __init__(
-        self, env: Environment[Any, Any], params: Any, seed: int, boundary: Sequence[Any] = ()
+        self,
+        env: Environment[Any, Any],
+        params: Any,
+        seed: int,
+        boundary: Sequence[Any] = (),
+        rounding: float = 0.0,
     ) -> None:
-        self.env = env
+        self.env, self.rounding = env, rounding
         self.params = params.replace(max_steps_in_episode=_LIMIT)
         self.step = jax.jit(jax.vmap(functools.partial(_step, env, self.params)))
         key = jax.random.key(seed)
@@ -76,7 +83,8 @@ def check(pair: Pair, configuration: str, seed: int, ledger: Ledger) -> None:
     place = {"configuration": configuration, "seed": seed}
     try:
         env, params = registry.make(pair.env_id, **pair.configurations[configuration])
-        play = Play(env, params, seed, _boundary_states(pair, configuration, ledger))
+        boundary = _boundary_states(pair, configuration, ledger)
+        play = Play(env, params, seed, boundary, pair.rounding)
     except Exception as error:
         message = f"playing raised {type(error).__name__}: {error}"
         ledger.add([Divergence.said(pair.name, 1, "contract", message, kind="error", **place)])
@@ -125,24 +133,29 @@ def _checked(play: Play, ledger: Ledger) -> str:
     checked = jax.jit(checkify.checkify(step, errors=checkify.index_checks | checkify.nan_checks))
     for states in (play.states, play.boundary):
         for keys, state, actions in zip(play.keys, states, play.actions, strict=False):
-            error, _ = checked(keys, state, actions)
+            with lightly_compiled():
+                error, _ = checked(keys, state, actions)
             if message := error.get():
                 return message.splitlines()[0]
             ledger.count(_ENVS, ("index checks",))
     return ""
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Equal structure, shapes, dtypes and values."""
+def _same(one: Any, other: Any, rounding: float = 0.0) -> bool:
+    """Equal structure, shapes, dtypes and values, floats as far as they are rounded alike."""
     if str(jax.tree.structure(one)) != str(jax.tree.structure(other)):
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return all(
-        a.shape == b.shape
-        and a.dtype == b.dtype
-        and bool(np.array_equal(a, b, equal_nan=jnp.issubdtype(a.dtype, jnp.floating)))
+        a.shape == b.shape and a.dtype == b.dtype and _equal(np.asarray(a), np.asarray(b), rounding)
         for a, b in pairs
     )
+
+
+def _equal(one: np.ndarray, other: np.ndarray, rounding: float) -> bool:
+    if not jnp.issubdtype(one.dtype, jnp.floating):
+        return np.array_equal(one, other)
+    return np.allclose(one, other, rtol=rounding, atol=rounding, equal_nan=True)
 
 
 def _form(tree: Any) -> Any:
@@ -186,13 +199,16 @@ def _forms_stay(play: Play) -> bool:
 
 def _jit_is_eager(play: Play) -> bool:
     eager = jax.vmap(functools.partial(_step, play.env, play.params))
-    return _same(eager(play.keys[0], play.states[0], play.actions[0]), play.results[0])
+    with lightly_compiled():
+        stepped = eager(play.keys[0], play.states[0], play.actions[0])
+    return _same(stepped, play.results[0], play.rounding)
 
 
 def _vmap_is_loop(play: Play) -> bool:
     single = jax.jit(functools.partial(_step, play.env, play.params))
+    rounding = play.rounding
     return all(
-        _same(single(*(_row(x, row) for x in (keys, state, action))), _row(result, row))
+        _same(single(*(_row(x, row) for x in (keys, state, action))), _row(result, row), rounding)
         for keys, (state, action, result) in zip(play.keys, play.each(), strict=True)
         for row in range(_LOOPED)
     )

@@ -1,7 +1,7 @@
 """What a changed twin is examined with: recorded rows of the reference, and properties.
 
 The reference's answers are recorded once, so that hundreds of faulty twins can be judged without
-it, in batches and without compiling.
+it, in batches and without compiling, or without optimising what is compiled.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from twinenv import stages
 from twinenv.references import MissingReferenceError
 from twinenv.verify import contract, l1, l3
+from twinenv.verify.compiling import lightly_compiled
 from twinenv.verify.ledger import Ledger
 from twinenv.verify.pair import Pair
 from twinenv.verify.schema import take
@@ -50,7 +52,7 @@ def prepare(pair: Pair, folder: Path, golden: Path | None, seed: int = 0) -> Non
 
 
 class Exam:
-    """Asks twins, un-jitted and in batches, the quickest questions first.
+    """Asks twins, un-jitted or lightly compiled, and in batches, the quickest questions first.
 
     Levels 2 and 3 have one question a configuration each. Level 1 is asked of configurations that
     no trace judges, and of the quickest one that a trace does. A survivor may be compiled, for the
@@ -67,8 +69,7 @@ class Exam:
         rows = [trace for trace in traces if trace.kind == "rows"]
         sequences = [trace for trace in traces if trace.kind != "rows"]
         self._sequences = [trace for trace in sequences if trace.configuration == self._first]
-        timed = sorted(self._timed(pair, rows or sequences), key=lambda pair: pair[0])
-        self._traces = [trace for _, trace in timed]
+        self._traces = _ordered(pair, rows or sequences)
         judged = list(dict.fromkeys(trace.configuration for trace in self._traces))
         unjudged = [name for name in pair.configurations if name not in judged]
         self._configurations = (*judged[:1], *unjudged)
@@ -85,35 +86,63 @@ class Exam:
             deep: compile a survivor, and look at its API contract and indices as well.
         """
         killed: dict[str, str] = {}
-        with jax.disable_jit():
-            for level, ask in sorted(self._questions(), key=lambda question: question[0] != first):
+        with lightly_compiled() if pair.compiled_exam else _unjitted():
+            for level, ask in sorted(self._questions(pair), key=lambda asked: asked[0] != first):
                 over = f"L{level}" in killed if every_level else bool(killed)
                 if not over and (why := _answer(ask, pair)):
                     killed[f"L{level}"] = why
-        if deep and not killed:
-            deeper = [(1, functools.partial(_contract, configuration=self._first))]
-            deeper += [(3, functools.partial(_replayed, trace=t, size=0)) for t in self._sequences]
-            for level, ask in deeper:
+        with lightly_compiled() if pair.compiled_exam else stages.disabled():
+            for level, ask in self._deeper() if deep else ():
                 if not killed and (why := _answer(ask, pair)):
                     killed[f"L{level}"] = why
         return killed
 
-    def _questions(self) -> list[_Question]:
+    def _deeper(self) -> list[_Question]:
+        return [
+            (1, functools.partial(_contract, configuration=self._first)),
+            *((3, functools.partial(_replayed, trace=t, size=0)) for t in self._sequences),
+        ]
+
+    def _questions(self, pair: Pair) -> list[_Question]:
         known = {t.configuration: t for t in self._traces if t.source == "rollout"}
-        asked = [(_LEVEL[t.source], functools.partial(_replayed, trace=t)) for t in self._traces]
+        size = _batch_size(pair)
+        asked = [
+            (_LEVEL[t.source], functools.partial(_replayed, trace=t, size=size))
+            for t in self._traces
+        ]
         looks = [
             functools.partial(_looked_at, configuration=c, trace=known.get(c))
             for c in self._configurations
         ]
         return [*asked, *((1, look) for look in looks)]
 
-    def _timed(self, pair: Pair, traces: list[Trace]) -> Iterator[tuple[float, Trace]]:
-        with jax.disable_jit():
-            for trace in traces:
-                _replayed(pair, trace)  # compiles every primitive
-                start = time.perf_counter()
-                _replayed(pair, trace)
-                yield time.perf_counter() - start, trace
+
+@contextlib.contextmanager
+def _unjitted() -> Iterator[None]:
+    with jax.disable_jit(), stages.disabled():
+        yield
+
+
+def _batch_size(pair: Pair) -> int:
+    """Rows of a batch; 0 takes the pair's own number, so that nothing is compiled twice."""
+    return 0 if pair.compiled_exam else _BATCH
+
+
+def _ordered(pair: Pair, traces: list[Trace]) -> list[Trace]:
+    """Traces in the order in which to ask them: as the pair says, else the quickest first."""
+    if order := pair.compiled_exam:
+        return sorted(traces, key=lambda trace: order.index(trace.configuration))
+    timed = sorted(_timed(pair, traces), key=lambda both: both[0])
+    return [trace for _, trace in timed]
+
+
+def _timed(pair: Pair, traces: list[Trace]) -> Iterator[tuple[float, Trace]]:
+    with _unjitted():
+        for trace in traces:
+            _replayed(pair, trace)  # compiles every primitive
+            start = time.perf_counter()
+            _replayed(pair, trace)
+            yield time.perf_counter() - start, trace
 
 
 _Question = tuple[int, Callable[[Pair], str]]

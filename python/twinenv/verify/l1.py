@@ -64,7 +64,7 @@ class _Stop(Exception):  # noqa: N818 (a signal to hypothesis, not an error)
 def check(setting: Setting, ledger: Ledger) -> None:
     """The API contract of each configuration, then properties of as many batches as budgeted."""
     pair = setting.pair
-    for configuration in setting.configurations:
+    for configuration in _programs(setting, ledger):
         contract.check(pair, configuration, setting.seed, ledger)
     if not pair.invariants():
         ledger.skip("invariants: the pair declares none")
@@ -78,6 +78,16 @@ def check(setting: Setting, ledger: Ledger) -> None:
         examine(pair, example, ledger)
     if not ledger.divergences:
         ledger.details["examples"] = _drive(setting, ledger, sources)
+
+
+def _programs(setting: Setting, ledger: Ledger) -> Iterator[str]:
+    """Configurations of different programs; which stands for which goes to the details."""
+    for configuration in setting.configurations:
+        other = setting.pair.same_program.get(configuration)
+        if other in setting.configurations:
+            ledger.details.setdefault("contract checked as", {})[configuration] = other
+        else:
+            yield configuration
 
 
 def examine(pair: Pair, example: Example, ledger: Ledger) -> None:

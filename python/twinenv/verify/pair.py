@@ -179,6 +179,14 @@ class Pair(abc.ABC):
             one judges it all the same.
         horizon: steps after which both sides of a chaotic system are far apart, however equal their
             rules, so that a rollout begins afresh; 0 if there is no such time.
+        rounding: how far apart numbers of one step may be, relative to their size and absolutely,
+            when they are computed with or without `jax.jit`, alone or in a batch, for XLA rounds
+            products and sums as it likes; 0 demands equal bits.
+        same_program: configurations whose program is another one's, with other numbers in it:
+            the API contract of that one is theirs, too.
+        compiled_exam: configurations, in the order in which to ask them, for which an exam compiles
+            every changed twin, with few optimisations; () means that it runs them un-jitted, which
+            is dear where loops have thousands of primitives.
         margin: of level 4; None demands equal returns, episode by episode.
     """
 
@@ -193,6 +201,9 @@ class Pair(abc.ABC):
     excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
     num_envs: ClassVar[int] = 1024
     horizon: ClassVar[int] = 0
+    rounding: ClassVar[float] = 0.0
+    same_program: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    compiled_exam: ClassVar[tuple[str, ...]] = ()
     unjudged: ClassVar[Mapping[str, str]] = MappingProxyType({})
     margin: ClassVar[Margin | None] = None
 

@@ -144,7 +144,6 @@ def _process(
         # The copy first, so that it is imported in place of the original.
         "PYTHONPATH": os.pathsep.join([str(root / "house"), *filter(None, sys.path)]),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TWINENV_STAGES": "off",
         "JAX_PLATFORMS": "cpu",
     }
     # -P: without the present folder, which may hold the original.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from twinenv.bench import Facts
@@ -52,3 +53,28 @@ class Missing(Counter):
 class Dies(Counter):
     def __init__(self, **options) -> None:
         super().__init__(**{**options, "fault": "dies"})
+
+
+class Hangs(Counter):
+    def __init__(self, **options) -> None:
+        while True:
+            time.sleep(1)
+
+
+class Cores(Counter):
+    """Takes time without computing, and says what it may use."""
+
+    def __init__(self, **options) -> None:
+        super().__init__()
+        devices = os.environ["XLA_FLAGS"].partition("device_count=")[2] or "1"
+        self.facts = Facts({"cores": str(len(os.sched_getaffinity(0))), "devices": devices})
+
+    def work(self) -> int:
+        time.sleep(0.05)
+        return 1000
+
+
+class Sleeps(Cores):
+    def work(self) -> int:
+        time.sleep(0.2)
+        return 1000

@@ -14,7 +14,7 @@ from twinenv.bench.hardware import describe
 KEYS = {
     *("env", "unit", "batch", "against", "ratio_median", "ratio_min", "ratio_max"),
     *("fast_per_cpu_s", "reference_per_cpu_s", "rounds", "cores", "load_average", "state_bytes"),
-    *("compile_cpu_s", "stablehlo_lines", "versions"),
+    *("compile_cpu_s", "stablehlo_lines", "versions", "checked", "clock", "device"),
 }
 
 
@@ -28,7 +28,8 @@ def importable(monkeypatch):
 
 def benchmark(reference: str, **changes) -> Benchmark:
     values = {"env": "Count-v0", "unit": "count", "batch": 1, "against": "slow"}
-    return Benchmark(**values, fast="sides:Counter", reference=f"sides:{reference}", **changes)
+    values |= {"fast": "sides:Counter"} | changes
+    return Benchmark(**values, reference=f"sides:{reference}")
 
 
 def test_ratio_is_of_cpu_time_and_the_record_is_complete():
@@ -63,6 +64,46 @@ def test_a_side_that_dies_is_told():
         run(benchmark("Dies"), rounds=1)
 
 
+def test_a_side_that_hangs_is_ended():
+    with pytest.raises(BenchmarkError, match="sides:Hangs: no answer to 'facts' within 1 s"):
+        run(benchmark("Hangs", fast="sides:Hangs"), rounds=1, timeout_s=1.0)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_time_that_passes_on_several_cores():
+    record = run(benchmark("Sleeps", fast="sides:Cores", clock="wall", cores=2), rounds=1)
+    # Sleeping takes no CPU time: only by the clock on the wall is it 0.05 s against 0.2 s.
+    assert 2.0 < record["ratio_median"] < 6.0
+    assert record["fast_per_cpu_s"] > 3 * record["fast_per_wall_s"]
+    assert (record["clock"], record["cores"]) == ("wall", 2)
+    assert record["versions"] == {"cores": "2", "devices": "2"}
+    assert record["load_average_before"] >= 0
+
+
+def test_cores_that_are_not_there_are_refused():
+    usable = os.sched_getaffinity(0)
+    for cores, core in ((len(usable) + 1, None), (1, max(usable) + 1), (2, max(usable))):
+        with pytest.raises(BenchmarkError, match="usable are"):
+            run(benchmark("Slow", cores=cores), core=core)
+
+
+def test_an_unknown_clock_is_refused():
+    with pytest.raises(ValueError, match="clock is 'sun'; accepted is 'cpu' or 'wall'"):
+        benchmark("Slow", clock="sun")
+
+
+def test_command_line_goes_on_after_a_failure(monkeypatch, tmp_path, capsys):
+    some = (benchmark("Missing"), benchmark("Slow", checked="all counts", clock="wall"))
+    monkeypatch.setattr(cli, "_benchmarks", lambda env: some)
+    out = tmp_path / "records.json"
+    assert cli.main(["Count-v0", "--rounds", "1", "--json", str(out)]) == 2
+    assert len(json.loads(out.read_text())) == 1
+    said = capsys.readouterr()
+    assert "references install counter" in said.err
+    assert "count, against slow: equal were all counts" in said.out
+    assert "the load before it was" in said.out
+
+
 def test_command_line_writes_records(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(cli, "_benchmarks", lambda env: (benchmark("Slow"),))
     out = tmp_path / "records.json"
@@ -79,6 +120,7 @@ def test_command_line_writes_records(monkeypatch, tmp_path, capsys):
         (["PongJAX-v1"], "did you mean 'PongJAX-v0'"),
         (["pong_jax", "--against", "atari"], "is measured against pufferlib; not 'atari'"),
         (["pong_jax", "--batch", "7"], "is measured with a batch of 1024, 4096"),
+        (["pong_jax", "--unit", "hour"], "step of 8 frames, small_call; none has 'hour'"),
     ],
 )
 def test_bad_requests_are_one_sentence(arguments, words, capsys):

@@ -10,11 +10,14 @@ from flax import linen as nn
 from line import CELLS, Glide, Line, LineParams
 
 from twinenv.ppo.compiling import compiler_options
+from twinenv.ppo.config import Config
 from twinenv.ppo.distributions import masked
 from twinenv.ppo.learn import _columns, initial_learner, policy_of
 from twinenv.ppo.networks import Actions, MLPPolicy, Output
 from twinenv.ppo.normalizers import merged
+from twinenv.ppo.policy import network_of
 from twinenv.ppo.rollout import collect, initial_actors
+from twinenv.ppo.runs import Spec, leaf_shapes
 from twinenv.ppo.update import loss
 from twinenv.ppo.views import view_of
 
@@ -98,6 +101,15 @@ def test_the_loss_sees_what_was_acted_on(played, config):
         output.distribution.log_prob(rollout.action), rollout.log_prob, rtol=1e-5, atol=1e-5
     )
     assert rollout.done.any() and not rollout.done.all() and np.isfinite(total)
+
+
+def test_continuous_actions_begin_with_the_spread_that_is_asked_for():
+    """Through the configuration, as a run does it."""
+    spec = Spec(leaf_shapes(np.zeros(2, np.float32)), Actions(False, 3, (3,)), False)
+    network = network_of(spec, Config(hidden=(4,), initial_std=0.25))
+    obs, reset = jnp.ones((1, 7, 2), jnp.float32), jnp.zeros((1, 7), jnp.bool_)
+    output, _ = network.init_with_output(jax.random.key(0), obs, None, (), reset)
+    np.testing.assert_allclose(np.exp(output.distribution.log_std), 0.25, rtol=1e-6)
 
 
 def test_episodes_begin_where_the_one_before_ended(played):

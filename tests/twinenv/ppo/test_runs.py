@@ -222,6 +222,7 @@ def test_gymnasium_vector_environment_trains_on_the_host():
         ({"num_envs": 10, "num_minibatches": 3}, "accepted is a divisor of num_envs"),
         ({"gamma": 1.5}, "gamma is 1.5; accepted is a number from 0 to 1"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; accepted is a positive number"),
+        ({"initial_std": 0.0}, "initial_std is 0.0; accepted is a positive number"),
         ({"learning_rte": 0.1}, "did you mean 'learning_rate'?"),
         ({"hidden": [8, "x"]}, "accepted is a list of integers"),
         ({"activation": "sine"}, "activation is 'sine'; accepted is one of"),

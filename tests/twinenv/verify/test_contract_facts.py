@@ -103,6 +103,25 @@ def test_facts_do_not_hold_of_a_spoilt_play(play, name, change, step):
     assert FACTS[name](spoilt(play, change, step)) is not True
 
 
+@pytest.mark.parametrize(("name", "step"), [("jit equals eager", 0), ("vmap equals a loop", 2)])
+def test_floats_may_differ_by_the_rounding_that_a_pair_declares(play, name, step):
+    def nudged(obs, state, reward, done, info):
+        return obs, state, reward + np.float32(1e-5), done, info
+
+    def miscounted(obs, state, reward, done, info):
+        return obs, state.replace(boost=state.boost + jnp.int16(1)), reward, done, info
+
+    other = spoilt(play, nudged, step)
+    assert not FACTS[name](other)
+    other.rounding = 1e-4
+    assert FACTS[name](other)
+    other.rounding = 1e-6
+    assert not FACTS[name](other)
+    wrong = spoilt(play, miscounted, step)
+    wrong.rounding = 10.0
+    assert not FACTS[name](wrong)
+
+
 def test_an_empty_mask_is_found(play):
     class Stuck(type(play.env)):
         def action_mask(self, state, params=None):

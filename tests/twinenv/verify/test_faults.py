@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
 
 from twinenv.verify import exam, faults, mutate, patches, variants
@@ -10,6 +12,7 @@ from twinenv.verify.variants import Variant, Verdict, judge
 PATCHES = Path(__file__).parent / "toy_faults"
 MUTANTS = 14
 HANG = "rules/__init__.py"
+OPTION = "jax_disable_most_optimizations"
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,32 @@ def test_mutants_are_killed(toy, judged):
     assert graded["rate"] >= 0.9, survivors
     assert graded["killed"] == MUTANTS - len(survivors)
     assert graded["by_level"]["L3"] > MUTANTS / 2
+
+
+def test_an_exam_may_compile_twins(duel_pair, tmp_path):
+    """Lightly, and in the order that the pair says."""
+
+    class CompiledPair(duel_pair):
+        compiled_exam = ("hard", "normal")
+
+        def fast(self, configuration):
+            asked.append((configuration, jax.config.values[OPTION], jax.config.jax_disable_jit))
+            return super().fast(configuration)
+
+    def no_charge(before, actions, step):
+        step.state["boost"] = np.minimum(step.state["boost"], 1).astype(np.int16)
+        return step
+
+    asked, pair = [], CompiledPair()
+    exam.prepare(pair, tmp_path, None)
+    asked.clear()
+    examined = exam.Exam(tmp_path, pair)
+    assert examined.examine(pair, every_level=True) == {}
+    assert asked == [("hard", True, False), ("normal", True, False)]
+    (level, why), *_ = examined.examine(CompiledPair(tamper=no_charge), first=2).items()
+    assert level == "L2"
+    assert "boost" in why
+    assert jax.config.values[OPTION] is False
 
 
 def test_the_house_is_left_as_it_was(verdicts, house):

@@ -28,6 +28,21 @@ def test_equal_sides_pass(duel_pair, no_contract, level):
     assert (result.status, len(result.skipped)) == (expected, int(level == 3)), result.skipped
 
 
+def test_the_contract_is_checked_once_for_a_program(duel_pair, monkeypatch):
+    checked = []
+    monkeypatch.setattr(contract, "check", lambda pair, name, *_: checked.append(name))
+    pair = duel_pair()
+    run(pair, 1, budget=ROWS)
+    assert checked == ["normal", "hard"]
+    checked.clear()
+    pair.same_program = {"hard": "normal"}
+    assert run(pair, 1, budget=ROWS).details["contract checked as"] == {"hard": "normal"}
+    assert checked == ["normal"]
+    # Nobody stands for it where it is checked alone.
+    run(pair, 1, budget=ROWS, configurations=["hard"])
+    assert checked == ["normal", "hard"]
+
+
 def test_quotas_are_met_and_reported(duel_pair):
     coverage = run(duel_pair(), 3, budget=ROWS).details["coverage"]
     place = coverage["events"].index
