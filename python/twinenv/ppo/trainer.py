@@ -20,6 +20,7 @@ from flax import linen as nn
 from twinenv.ppo import checkpoint
 from twinenv.ppo.checkpoint import CheckpointError
 from twinenv.ppo.config import Config, Outcome, Target
+from twinenv.ppo.learn import Learner
 from twinenv.ppo.metrics import MetricsLog, draw_curve
 from twinenv.ppo.policy import Policy
 from twinenv.ppo.program import CHUNK, State, metric_names
@@ -127,17 +128,22 @@ class Result:
 
     Attributes:
         state: parameters, optimiser, environments, keys, statistics.
-        policy: ready to act (of the first seed, if there were several).
+        policies: ready to act, one of each seed.
         metrics: every column of the metrics, `float64[rows]`.
         summary: what `summary.json` says.
         interrupted: a signal ended it early; what was done is saved.
     """
 
     state: State
-    policy: Policy
+    policies: tuple[Policy, ...]
     metrics: Mapping[str, np.ndarray]
     summary: Mapping[str, Any]
     interrupted: bool
+
+    @property
+    def policy(self) -> Policy:
+        """That of the first seed."""
+        return self.policies[0]
 
 
 def run_training(
@@ -210,10 +216,12 @@ class _Loop:
                     f"interrupted after update {_update(state)} of {self.config.num_updates}; "
                     f"everything is saved, continue with --resume {self.run.path}"
                 )
-        first = state if self.config.seeds == 1 else jax.tree.map(lambda leaf: leaf[0], state)
-        learner = first.learner
-        policy = Policy(self.engine.network, learner.params, learner.obs_moments, self.engine.spec)
-        return Result(state, policy, self.log.table(), summary, interrupted)
+        policies = tuple(map(self._policy, _learners(state, self.config.seeds)))
+        return Result(state, policies, self.log.table(), summary, interrupted)
+
+    def _policy(self, learner: Learner) -> Policy:
+        spec = self.engine.spec
+        return Policy(self.engine.network, learner.params, learner.obs_moments, spec)
 
     def _resumed(self, run: Run) -> State:
         found, arrays = checkpoint.latest(run.checkpoints, self.task.reporter.say)
@@ -332,6 +340,13 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _learners(state: State, seeds: int) -> list[Learner]:
+    """What each seed learned."""
+    if seeds == 1:
+        return [state.learner]
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], state.learner) for i in range(seeds)]
 
 
 def _update(state: State) -> int:

@@ -6,6 +6,8 @@ The weakest detector of the four: it says that training carries over, not that t
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from twinenv.verify.compare import compare
 from twinenv.verify.diagnostic import Divergence
 from twinenv.verify.ledger import Ledger, Setting
 from twinenv.verify.pair import Actor, Margin, Rows, Step
-from twinenv.verify.sides import Sides, each_sides
+from twinenv.verify.sides import Sides, each_sides, guarded
 from twinenv.verify.stats import tost
 
 __all__ = ["Evaluation", "check", "play_taped"]
@@ -57,19 +59,22 @@ def check(setting: Setting, ledger: Ledger) -> None:
     seeds = range(setting.seed, setting.seed + (pair.margin.seeds if pair.margin else 1))
     for trained_on in ("fast", usable[0][0]):
         limit = setting.budget.rows
-        actors = [pair.train(configuration, trained_on, seed, limit) for seed in seeds]
+        actors = pair.train(configuration, trained_on, seeds, limit)
         for _, _, opened in usable:
-            with opened() as sides:
+            with opened() as both:
+                twin = guarded(pair, configuration, as_trained=True)
+                sides = dataclasses.replace(both, fast=twin)
                 _judge(_Direction(sides, trained_on, setting.seed), actors, ledger)
 
 
-def play_taped(sides: Sides, actor: Actor, seed: int) -> Evaluation:
+def play_taped(sides: Sides, actor: Actor, seed: int, steps: int = 0) -> Evaluation:
     """The first episode of every environment on both sides, each acting on what it sees itself.
 
     Args:
         sides: both sides.
         actor: the policy.
         seed: of the reference's reset, from which the twin starts too.
+        steps: after which an episode counts as over; 0 plays every episode to its own end.
     """
     want = sides.backend.reset(seed)
     state = sides.fast.start(want)
@@ -77,14 +82,14 @@ def play_taped(sides: Sides, actor: Actor, seed: int) -> Evaluation:
     if observe := getattr(sides.fast, "observe", None):
         got.output["observation"] = observe(state)
     book = _Book(sides)
-    for number in range(_MAX_STEPS):
+    for number in range(steps or _MAX_STEPS):
         for_want, for_got = (_act(actor, step.output, number) for step in (want, got))
         book.meet(want.output, got.output, for_want, for_got)
         want = sides.backend.step(for_want)
         got = sides.fast.step(got.state, for_got, want.draws)
         if book.add(want.output, got.output):
             break
-    return book.close()
+    return book.close(within_steps=steps > 0)
 
 
 class _Book:
@@ -116,8 +121,8 @@ class _Book:
             self._running[side] = running & ~(output["terminated"] | truncated)
         return not self._running.any()
 
-    def close(self) -> Evaluation:
-        cut = int(self._running.any(axis=0).sum())
+    def close(self, within_steps: bool) -> Evaluation:
+        cut = 0 if within_steps else int(self._running.any(axis=0).sum())
         return Evaluation(self._returns[0], self._returns[1], self._tied & ~self._apart, cut)
 
 
@@ -139,10 +144,11 @@ class _Direction:
         return place | {"seed": self.seed, "field": "return", "kind": "value"}
 
 
-def _judge(direction: _Direction, actors: list[Actor], ledger: Ledger) -> None:
-    sides = direction.sides
-    played = [play_taped(sides, actor, direction.seed + i) for i, actor in enumerate(actors)]
-    at_random = play_taped(sides, _random_actor(sides), direction.seed).expected.mean()
+def _judge(direction: _Direction, actors: Sequence[Actor], ledger: Ledger) -> None:
+    sides, margin = direction.sides, direction.sides.pair.margin
+    play = functools.partial(play_taped, sides, steps=margin.steps if margin else 0)
+    played = [play(actor, direction.seed + i) for i, actor in enumerate(actors)]
+    at_random = play(_random_actor(sides), direction.seed).expected.mean()
     mean = float(np.mean([p.expected.mean() for p in played]))
     told = {
         "trained on": direction.trained_on,
@@ -156,10 +162,10 @@ def _judge(direction: _Direction, actors: list[Actor], ledger: Ledger) -> None:
     }
     if not mean > at_random:
         ledger.skip(f"{direction.check}: return {mean:.3g} is no better than random play's")
-    if sides.pair.margin is None:
+    if margin is None:
         _equal(direction, played[0], ledger)
     else:
-        told["test"] = _equivalent(direction, played, sides.pair.margin, ledger)
+        told |= _equivalent(direction, played, margin, ledger)
     ledger.details["transfer"].append(told)
 
 
@@ -189,7 +195,7 @@ def _equal(direction: _Direction, played: Evaluation, ledger: Ledger) -> None:
 
 def _equivalent(
     direction: _Direction, played: list[Evaluation], margin: Margin, ledger: Ledger
-) -> str:
+) -> dict[str, Any]:
     """The same policies on both sides, a seed's mean return being one unit."""
     means = np.array([[p.got.mean(), p.expected.mean()] for p in played])
     test = tost(means[:, 0], means[:, 1], margin.value, alpha=margin.alpha, paired=True)
@@ -199,7 +205,10 @@ def _equivalent(
         pair = direction.sides.pair.name
         words = f"{verdict}: {test}; needed are p < {margin.alpha} and power {margin.power}"
         ledger.add([Divergence.said(pair, 4, direction.check, words, **direction.place())])
-    return str(test)
+    here, there = means.mean(axis=0)
+    returns = f"mean return {here:.5g} on the twin, {there:.5g} on {direction.sides.reference_name}"
+    ledger.details.setdefault("notes", []).append(f"{direction.check}: {returns}; {test}")
+    return {"test": str(test), "returns on twin and reference": means.round(1).tolist()}
 
 
 def _act(actor: Actor, output: Rows, number: int) -> np.ndarray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -150,6 +150,7 @@ class Margin:
         value: largest difference of mean returns that counts as none, fixed before looking.
         why: how it was chosen.
         seeds: policies to train in each direction; they, not episodes, are the units.
+        steps: after which an episode counts as over; 0 plays every episode to its own end.
         alpha: level of each one-sided test.
         power: least chance of seeing equivalence that the test must have had.
     """
@@ -157,6 +158,7 @@ class Margin:
     value: float
     why: str
     seeds: int
+    steps: int = 0
     alpha: float = 0.05
     power: float = 0.8
 
@@ -231,18 +233,24 @@ class Pair(abc.ABC):
     def events(self, state: Rows, actions: np.ndarray, configuration: str) -> Rows:
         """Which rule events the reference meets in a step from `state`: bool rows by event name."""
 
-    def train(self, configuration: str, side: str, seed: int, max_steps: int | None) -> Actor:
-        """A policy for level 4, by default from PPO with the house's preset.
+    def as_trained(self, configuration: str) -> FastSide:
+        """The twin as policies are trained on it, for level 4, where that is not `fast`."""
+        return self.fast(configuration)
+
+    def train(
+        self, configuration: str, side: str, seeds: Sequence[int], max_steps: int | None
+    ) -> Sequence[Actor]:
+        """Policies for level 4, by default from PPO with the house's preset.
 
         Args:
             configuration: name.
             side: "fast", or the name of the reference to train on.
-            seed: of training.
-            max_steps: environment steps at most; None leaves it to the preset.
+            seeds: of training, one for each policy, in a row.
+            max_steps: environment steps of each at most; None leaves it to the preset.
         """
         from twinenv.verify.training import train_ppo
 
-        return train_ppo(self, configuration, side, seed, max_steps)
+        return train_ppo(self, configuration, side, seeds, max_steps)
 
     @abc.abstractmethod
     def invariants(self) -> Mapping[str, Callable[[Rows, np.ndarray, Step, str], np.ndarray]]:

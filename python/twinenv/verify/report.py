@@ -79,7 +79,7 @@ def write_report(
 
 
 def print_results(pair: Pair, results: Sequence[LevelResult], console: Console) -> None:
-    """The table of levels, then one line per divergence and per skipped part."""
+    """The table of levels, then one line per divergence, skipped part and note."""
     table = Table(title=f"{pair.env_id} against {', '.join(pair.references)}")
     for heading in ("level", "status", "rows", "divergences", "skipped", "seconds"):
         table.add_column(heading, justify="left" if heading in ("level", "status") else "right")
@@ -97,6 +97,7 @@ def print_results(pair: Pair, results: Sequence[LevelResult], console: Console) 
     for result in results:
         lines = [divergence.line() for divergence in result.divergences]
         lines += [f"L{result.level} skipped: {reason}" for reason in result.skipped]
+        lines += [f"L{result.level} {note}" for note in result.details.get("notes", ())]
         for line in lines[:_MOST_LINES]:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         if len(lines) > _MOST_LINES:

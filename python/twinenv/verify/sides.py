@@ -57,10 +57,10 @@ class _Guarded:
 
 
 @functools.lru_cache(maxsize=16)
-def guarded(pair: Pair, configuration: str) -> FastSide:
+def guarded(pair: Pair, configuration: str, *, as_trained: bool = False) -> FastSide:
     """The pair's fast side, made (and compiled) once; its errors become `FastSideError`."""
     try:
-        return _Guarded(pair.fast(configuration))
+        return _Guarded((pair.as_trained if as_trained else pair.fast)(configuration))
     except Exception as error:
         raise FastSideError(f"making it raised {type(error).__name__}: {error}") from error
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from line import Glide, Line
 
-from twinenv.ppo import checkpoint, update
+from twinenv.ppo import checkpoint, load_policy, train, update
 from twinenv.ppo.engine import JaxEngine
 from twinenv.ppo.program import initial_score, metric_names, scored
 
@@ -56,6 +56,16 @@ def test_seeds_side_by_side_are_single_runs(config, new_task, twelve):
     entropy = rows[..., metric_names({"moved": None}).index("entropy")]
     assert (entropy[:, 0] != entropy[:, 1]).all()
     assert state.update.shape == (2,)
+
+
+def test_every_seed_has_its_policy(config, new_task, tmp_path):
+    two = dataclasses.replace(config, seeds=2, total_steps=config.steps_per_update)
+    result = train(Line(), None, two, run_dir=tmp_path / "run", task=new_task())
+    assert len(result.policies) == 2 and result.policy is result.policies[0]
+    for seed, policy in enumerate(result.policies):
+        kept = load_policy(tmp_path / "run", seed=seed)
+        jax.tree.map(np.testing.assert_array_equal, policy.params, kept.params)
+        jax.tree.map(np.testing.assert_array_equal, policy.obs_moments, kept.obs_moments)
 
 
 @pytest.mark.parametrize("env", [Line(), Glide()])

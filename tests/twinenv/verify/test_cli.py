@@ -52,7 +52,7 @@ def test_a_pass_is_0_and_writes_only_what_was_asked(house, tmp_path, capsys):
 
 def test_all_levels_run_and_missing_traces_are_3(house, capsys):
     pair = house()
-    pair.train = lambda *_: lambda obs, mask, number: np.zeros(len(obs), np.int32)
+    pair.train = lambda *_: [lambda obs, mask, number: np.zeros(len(obs), np.int32)]
     assert cli.main(["toy_jax", *FAST]) == 3
     out = capsys.readouterr().out
     assert all(f"L{level} " in out for level in (1, 2, 3, 4))

@@ -1,11 +1,15 @@
 """Level 4: equal returns where draws are taped, equivalent means where they are not."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from twinenv.fields import Field
 from twinenv.verify import Budget, run
 from twinenv.verify.pair import Margin
+from twinenv.verify.report import print_results
 
 ONE = Budget(rows=1)
 
@@ -20,15 +24,20 @@ def foolish(obs, mask, number):
     return np.ones(len(obs), np.int32)
 
 
+def hasty(obs, mask, number):
+    """Strike for ever."""
+    return np.zeros(len(obs), np.int32)
+
+
 @pytest.fixture
 def trained(duel_pair):
     def made(actor=clever, **options):
         pair = duel_pair(**options)
         pair.asked = []
 
-        def train(configuration, side, seed, max_steps):
-            pair.asked.append((configuration, side, seed, max_steps))
-            return actor if callable(actor) else actor[side, seed]
+        def train(configuration, side, seeds, max_steps):
+            pair.asked.append((configuration, side, [*seeds], max_steps))
+            return [actor if callable(actor) else actor[side, seed] for seed in seeds]
 
         pair.train = train
         return pair
@@ -40,7 +49,7 @@ def test_equal_sides_give_equal_returns_in_both_directions(trained):
     pair = trained()
     result = run(pair, 4, budget=ONE, seed=5)
     assert (result.status, result.rows) == ("passed", 2 * pair.num_envs)
-    assert pair.asked == [("normal", "fast", 5, 1), ("normal", "arena", 5, 1)]
+    assert pair.asked == [("normal", "fast", [5], 1), ("normal", "arena", [5], 1)]
     for told in result.details["transfer"]:
         assert told["mean return on the twin"] == told["mean return on the reference"]
         assert told["mean return on the reference"] > told["mean return at random"]
@@ -48,9 +57,6 @@ def test_equal_sides_give_equal_returns_in_both_directions(trained):
 
 
 def test_a_fault_that_matters_to_play_shows_in_the_returns(trained):
-    def hasty(obs, mask, number):
-        return np.zeros(len(obs), np.int32)
-
     result = run(trained(hasty, fault="weak"), 4, budget=ONE, configurations=["hard"])
     assert result.status == "failed"
     found = result.divergences[0]
@@ -104,7 +110,45 @@ def test_with_a_margin_the_means_must_be_equivalent(trained):
     result = run(pair, 4, budget=ONE)
     assert result.status == "passed", [d.message for d in result.divergences]
     assert "power 1.00" in result.details["transfer"][0]["test"]
-    assert [seed for _, side, seed, _ in pair.asked if side == "fast"] == [0, 1, 2, 3]
+    assert [seeds for _, side, seeds, _ in pair.asked if side == "fast"] == [[0, 1, 2, 3]]
+    output = io.StringIO()
+    print_results(pair, [result], Console(file=output, width=300))
+    assert output.getvalue().count("margin 0.1, p 0, power 1.00, units 4 and 4") == 2
+
+
+def test_with_a_margin_an_episode_may_be_over_after_some_steps(trained):
+    """Returns are then those of the steps played, and none counts as cut."""
+    pair = trained(clever)
+    pair.margin = Margin(0.1, "a test", seeds=2, steps=2)
+    short = run(pair, 4, budget=ONE).details["transfer"][0]
+    pair.margin = Margin(0.1, "a test", seeds=2)
+    whole = run(pair, 4, budget=ONE).details["transfer"][0]
+    assert short["cut"] == 0
+    assert short["mean return on the twin"] == short["mean return on the reference"]
+    assert short["mean return on the twin"] != whole["mean return on the twin"]
+
+
+class Unpaid:
+    """A twin that pays nothing."""
+
+    def __init__(self, fast):
+        self.start, self._step = fast.start, fast.step
+
+    def step(self, state, actions, draws):
+        step = self._step(state, actions, draws)
+        step.output["reward"] = np.zeros_like(step.output["reward"])
+        return step
+
+
+def test_policies_can_play_on_another_form_of_the_twin(trained):
+    """On that which they were trained on; a fault in it shows, and an error in it is its own."""
+    pair = trained(hasty)
+    pair.as_trained = lambda configuration: Unpaid(pair.fast(configuration))
+    assert run(pair, 4, budget=ONE).status == "failed"
+    pair = trained(hasty)
+    pair.as_trained = lambda configuration: 1 / 0
+    told = run(pair, 4, budget=ONE).divergences[0]
+    assert told.check == "fast side" and "division by zero" in told.message
 
 
 def test_different_or_underpowered_means_fail(trained):
