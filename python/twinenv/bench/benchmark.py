@@ -66,6 +66,7 @@ class Benchmark:
         options: keywords of both factories, JSON values.
         checked: what the checks compare, in words.
         tolerance: largest difference of the checks' sums.
+        outliers: share of the sums that may differ by more, for a peer that is not always exact.
         target: the ratio aimed for, 0 if none.
         most_compile_s: CPU seconds that compiling may take.
         clock: "cpu" for the CPU time of all threads, "wall" for time that passes.
@@ -86,6 +87,7 @@ class Benchmark:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     checked: str = ""
     tolerance: float = 0.0
+    outliers: float = 0.0
     target: float = 0.0
     most_compile_s: float = 60.0
     clock: str = "cpu"

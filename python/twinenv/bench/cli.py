@@ -140,7 +140,11 @@ def _remarks(r: dict[str, Any]) -> list[str]:
     """What is said of a record below the table."""
     lines = []
     if r["checked"]:
-        lines.append(f"{r['unit']}, against {r['against']}: equal were {r['checked']}")
+        share = f" in all but {r['outliers']:.1%}" if r["outliers"] else ""
+        lines.append(
+            f"{r['unit']}, against {r['against']}: within {r['tolerance']:g}{share} of each other "
+            f"were {r['checked']}"
+        )
     if r["clock"] == "wall":
         load = r["load_average_before"]
         lines.append(f"{r['unit']}, batch of {r['batch']}: the load before it was {load}")

@@ -46,7 +46,15 @@ def test_ratio_is_of_cpu_time_and_the_record_is_complete():
 def test_no_speed_if_the_sides_disagree():
     with pytest.raises(BenchmarkError, match=r"disagree by 0\.5 \(accepted is 0\)"):
         run(benchmark("Other"), rounds=1)
-    assert run(benchmark("Other", tolerance=0.5), rounds=1)["ratio_median"] > 0
+    record = run(benchmark("Other", tolerance=0.5), rounds=1)
+    assert record["ratio_median"] > 0 and record["difference_max"] == 0.5
+
+
+def test_a_share_of_the_sums_may_disagree():
+    """One of the two sums does."""
+    assert run(benchmark("Other", outliers=0.5), rounds=1)["difference_max"] == 0.5
+    with pytest.raises(BenchmarkError, match=r"\(accepted is 0 in all but 40\.0%\)"):
+        run(benchmark("Other", outliers=0.4), rounds=1)
 
 
 def test_no_speed_if_the_sides_check_different_things():
@@ -100,7 +108,7 @@ def test_command_line_goes_on_after_a_failure(monkeypatch, tmp_path, capsys):
     assert len(json.loads(out.read_text())) == 1
     said = capsys.readouterr()
     assert "references install counter" in said.err
-    assert "count, against slow: equal were all counts" in said.out
+    assert "count, against slow: within 0 of each other were all counts" in said.out
     assert "the load before it was" in said.out
 
 
