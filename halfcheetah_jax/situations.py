@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,8 +12,17 @@ from twinenv.verify.pair import Policy, Step
 if TYPE_CHECKING:
     from halfcheetah_jax.reference import Simulation
 
-__all__ = ["POLICIES", "States", "extreme_states", "mixed_states", "near_states", "played_states"]
+__all__ = [
+    "POLICIES",
+    "States",
+    "extreme_states",
+    "mixed_states",
+    "near_states",
+    "played_states",
+    "trained_states",
+]
 
+_TRAINED = Path(__file__).parent / "data" / "trained_states.npz"
 _EVERY = 7  # steps between two states that are kept
 _EPISODE = 140
 
@@ -30,11 +40,16 @@ class States(NamedTuple):
 
 
 def mixed_states(rng: np.random.Generator, count: int, simulation: Simulation) -> States:
-    """Two fifths of play, two fifths of tumbling, and one fifth of extremes."""
+    """A third of random play, a third of tumbling, a fifth of running, the rest extremes.
+
+    The extremes come last.
+    """
+    third, fifth = count // 3, count // 5
     parts = (
-        played_states(rng, 2 * count // 5, simulation),
-        played_states(rng, 2 * count // 5, simulation, tumbling=True),
-        extreme_states(rng, count - 2 * (2 * count // 5)),
+        played_states(rng, third, simulation),
+        played_states(rng, third, simulation, tumbling=True),
+        trained_states(rng, fifth),
+        extreme_states(rng, count - 2 * third - fifth),
     )
     return States(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
@@ -65,6 +80,17 @@ def played_states(
                 rows.append((data.qpos.copy(), data.qvel.copy(), data.qacc_warmstart.copy(), ctrl))
             simulation.step()
     return _rounded(*(np.stack(part) for part in zip(*rows[:count], strict=True)))
+
+
+def trained_states(rng: np.random.Generator, count: int) -> States:
+    """Near states on the way of a trained policy, which runs at about 6 m/s."""
+    with np.load(_TRAINED) as file:
+        parts = [file[name].astype(np.float64) for name in States._fields]
+    rows = rng.integers(len(parts[0]), size=count)
+    qpos, qvel, warm, ctrl = (part[rows] for part in parts)
+    qpos += rng.normal(0, 0.01, qpos.shape)
+    qvel += rng.normal(0, 0.1, qvel.shape)
+    return _rounded(qpos, qvel, warm, ctrl)
 
 
 def extreme_states(rng: np.random.Generator, count: int) -> States:

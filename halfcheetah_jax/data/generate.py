@@ -125,16 +125,18 @@ def main() -> None:
     data = constants(mujoco.MjModel.from_xml_path(str(source)))
     text = json.dumps(data, indent=1) + "\n"
     (_HERE / "half_cheetah.json").write_text(text)
-    manifest = {
-        "source": f"gymnasium/{_XML}, compiled by MuJoCo",
-        "version": {name: importlib.metadata.version(name) for name in ("gymnasium", "mujoco")},
-        "sha256": {
-            "half_cheetah.json": hashlib.sha256(text.encode()).hexdigest(),
-            source.name: hashlib.sha256(source.read_bytes()).hexdigest(),
-        },
-        "command": "python halfcheetah_jax/data/generate.py",
+    path = _HERE / "MANIFEST.json"
+    # `collect.py` has its lines in the manifest, too.
+    manifest = json.loads(path.read_text()) if path.exists() else {"sha256": {}}
+    manifest["source"] = f"gymnasium/{_XML}, compiled by MuJoCo"
+    packages = ("gymnasium", "mujoco")
+    manifest["version"] = {name: importlib.metadata.version(name) for name in packages}
+    manifest["sha256"] |= {
+        "half_cheetah.json": hashlib.sha256(text.encode()).hexdigest(),
+        source.name: hashlib.sha256(source.read_bytes()).hexdigest(),
     }
-    (_HERE / "MANIFEST.json").write_text(json.dumps(manifest, indent=1) + "\n")
+    manifest["command"] = "python halfcheetah_jax/data/generate.py"
+    path.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 if __name__ == "__main__":
