@@ -141,7 +141,7 @@ class HalfCheetahPair(Pair):
     excluded_pairs = IMPOSSIBLE
     num_envs = 128
     horizon = 5
-    rounding = 1e-2
+    rounding = 0.05
     margin = Margin(
         240.0,
         "a twentieth of the 4,800 at which Gymnasium calls the environment solved; fixed with the "
