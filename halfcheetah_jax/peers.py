@@ -96,7 +96,8 @@ class Loop:
             return jax.lax.fori_loop(jnp.int32(0), count, one, carry)
 
         if devices > 1:
-            mesh = jax.make_mesh((devices,), ("env",))
+            kinds = (jax.sharding.AxisType.Auto,)
+            mesh = jax.make_mesh((devices,), ("env",), axis_types=kinds)
             over, rows = jax.P("env"), jax.P(None, "env")
             play = jax.shard_map(
                 play, mesh=mesh, in_specs=(over, rows, jax.P()), out_specs=over, check_vma=False
