@@ -39,7 +39,6 @@ class HalfCheetah(Environment[EnvState, EnvParams]):
 
     name: ClassVar[str] = "HalfCheetahJAX-v0"
     state_class: ClassVar[type] = EnvState
-    dear_reset: ClassVar[bool] = True
 
     frame_skip: int = 5
     exclude_current_positions_from_observation: bool = True
@@ -51,6 +50,11 @@ class HalfCheetah(Environment[EnvState, EnvParams]):
         for name in ("exclude_current_positions_from_observation", "differentiable"):
             if type(value := getattr(self, name)) is not bool:
                 raise ValueError(f"{name} is {value!r}; accepted is True or False")
+
+    @property
+    def dear_reset(self) -> bool:  # type: ignore[override]
+        """Whether a batch computes resets only where it needs any; no derivative goes through."""
+        return not self.differentiable
 
     @property
     def dtype(self) -> Any:
