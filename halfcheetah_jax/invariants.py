@@ -7,10 +7,16 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from halfcheetah_jax import laws
-from halfcheetah_jax.dynamics import COMPILED
+from halfcheetah_jax.dynamics import COMPILED, Body, Model, problem_of
+from halfcheetah_jax.dynamics.inertia import full_matrix, mass_matrix
+from halfcheetah_jax.dynamics.tree import Dofs, Limbs
+from halfcheetah_jax.params import EnvParams, model_of
+from twinenv.verify.compiling import lightly_compiled
 from twinenv.verify.pair import Rows, Step
 
 if TYPE_CHECKING:
@@ -94,7 +100,33 @@ def _alone(fast: FastCheetah, state: Rows, actions: np.ndarray) -> np.ndarray:
     after = fast.step(wild, actions, {}).state
     same = _apart(after, fast.step(state, actions, {}).state) < _CLOSE
     begun = _apart(after, fast.step(rest, np.zeros_like(actions), {}).state) < _CLOSE
-    return np.where(bad, begun, same)
+    return np.where(bad, begun, same) & (fast.info(wild, actions)["blew_up"] == bad)
+
+
+def _solved(fast: FastCheetah, state: Rows, actions: np.ndarray) -> np.ndarray:
+    info = fast.info(state, actions)
+    return info["solver_converged"] & ~info["blew_up"]
+
+
+def _matrix(fast: FastCheetah, state: Rows, actions: np.ndarray) -> np.ndarray:
+    found = _mass_matrix(fast.params, state["qpos"])
+    gap = np.abs(found - laws.mass_matrix(state["qpos"], fast.params)).max(axis=(1, 2))
+    positive = np.linalg.eigvalsh(found).min(axis=1) > 0
+    return positive & (gap < _TINY) & (found == found.swapaxes(1, 2)).all(axis=(1, 2))
+
+
+def _mass_matrix(params: EnvParams, qpos: np.ndarray) -> np.ndarray:
+    with jax.enable_x64(True), lightly_compiled():
+        return np.asarray(_own_matrix(jnp.asarray(qpos), model_of(params, jnp.float64)))
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(0, None))
+def _own_matrix(qpos: jax.Array, model: Model) -> jax.Array:
+    """The twin's own, which a step never writes down."""
+    zero = jnp.zeros_like(qpos)
+    problem = problem_of(Body(*map(Dofs.of, (qpos, zero, zero))), Limbs.of(zero[3:]), model)
+    return full_matrix(mass_matrix(problem.inertias, problem.hinges, problem.armature))
 
 
 def _time_steps(fast: FastCheetah, state: Rows, actions: np.ndarray) -> np.ndarray:
@@ -165,8 +197,10 @@ RELATIONS: dict[str, Relation] = {
     "controls beyond the range act as its ends": _clipped,
     "where the solver begins does not matter": _from_elsewhere,
     "a state that blew up begins again at rest and touches no neighbour": _alone,
+    "the solver converges": _solved,
     "a step is its time steps": _time_steps,
     "the acceleration is the one of Gauss's principle": _gauss,
     "the floor only pushes, within its friction, and only who touches it": _floor,
     "an episode begins with uniform positions and normal speeds": _beginnings,
+    "the mass matrix is symmetric, positive definite and that of the bodies": _matrix,
 }

@@ -113,12 +113,19 @@ class FastCheetah(FastSide):
 
     def step(self, state: Rows, actions: np.ndarray, draws: Rows) -> Step:
         """One step of every row."""
+        obs, after, reward, terminated, _ = self._stepped(state, actions)
+        output = {"observation": obs, "reward": reward, "terminated": terminated}
+        return Step(_dump(after), {name: np.asarray(value) for name, value in output.items()})
+
+    def info(self, state: Rows, actions: np.ndarray) -> Rows:
+        """What `env.step` says besides."""
+        return {name: np.asarray(rows) for name, rows in self._stepped(state, actions)[4].items()}
+
+    def _stepped(self, state: Rows, actions: np.ndarray) -> tuple[Any, ...]:
         with self._number(True):
             keys = jnp.zeros((len(actions), 2), jnp.uint32)
             controls = jnp.asarray(actions, jnp.float32)
-            obs, after, reward, terminated, _ = self._step(keys, self.env_state(state), controls)
-            output = {"observation": obs, "reward": reward, "terminated": terminated}
-            return Step(_dump(after), {name: np.asarray(value) for name, value in output.items()})
+            return self._step(keys, self.env_state(state), controls)
 
 
 def _dump(state: EnvState) -> Rows:

@@ -11,10 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from halfcheetah_jax import EnvParams, laws
-from halfcheetah_jax.dynamics import Body, problem_of, tiled_steps
-from halfcheetah_jax.dynamics.inertia import full_matrix, mass_matrix
-from halfcheetah_jax.dynamics.tree import Dofs, Limbs
+from halfcheetah_jax import EnvParams, invariants, laws
+from halfcheetah_jax.dynamics import Body, tiled_steps
 from halfcheetah_jax.invariants import INVARIANTS, RELATIONS
 from halfcheetah_jax.pair import PAIR
 from halfcheetah_jax.params import model_of
@@ -66,18 +64,6 @@ def airborne(states):
     qpos = rng.uniform(-0.35, 0.35, (ROWS, 9))
     qpos[:, 1] += HIGH
     return {"qpos": qpos, "qvel": rng.normal(0, 2, (ROWS, 9))}
-
-
-def test_the_mass_matrix_is_symmetric_positive_definite_and_newtons(states, model):
-    @jax.vmap
-    def mass(body):
-        problem = problem_of(Body(*map(Dofs.of, body)), Limbs.of(jnp.zeros(6)), model)
-        return full_matrix(mass_matrix(problem.inertias, problem.hinges, problem.armature))
-
-    with jax.enable_x64(True), jax.disable_jit():
-        matrix = np.asarray(mass(body_of(states)))
-    assert np.linalg.eigvalsh(matrix).min() > 0.05
-    np.testing.assert_allclose(matrix, laws.mass_matrix(states["qpos"], EnvParams()), atol=1e-12)
 
 
 def free(model, seconds):
@@ -202,6 +188,39 @@ def icy_floor(state, actions, after, output):
     after["qvel"][:, 0] *= 1.01
 
 
+def twice_the_torso(params, qpos):
+    found = laws.mass_matrix(qpos, params)
+    found[:, :2] *= 2
+    return found
+
+
+def turned_over(params, qpos):
+    return -laws.mass_matrix(qpos, params)
+
+
+@pytest.mark.parametrize("other", [twice_the_torso, turned_over])
+def test_another_mass_matrix_is_noticed(states, monkeypatch, other):
+    holds = RELATIONS["the mass matrix is symmetric, positive definite and that of the bodies"]
+    actions = np.zeros((ROWS, 6), np.float32)
+    assert holds(Spoilt(), states, actions).all()
+    monkeypatch.setattr(invariants, "_mass_matrix", other)
+    assert not holds(Spoilt(), states, actions).any()
+
+
+@pytest.mark.parametrize(("name", "said"), [("solver_converged", False), ("blew_up", True)])
+def test_what_did_not_converge_is_noticed(states, name, said):
+    class Odd(Spoilt):
+        def info(self, state, actions):
+            info = {name: rows.copy() for name, rows in self._inner.info(state, actions).items()}
+            info[name][7] = said
+            return info
+
+    actions = np.zeros((ROWS, 6), np.float32)
+    with lightly_compiled():
+        assert RELATIONS["the solver converges"](Spoilt(), states, actions).all()
+    assert np.argmin(RELATIONS["the solver converges"](Odd(), states, actions)) == 7
+
+
 SPOILT = [
     ("positions and speeds stay finite", no_number),
     ("nothing ends an episode", falls_end_it),
@@ -277,5 +296,7 @@ def test_every_property_has_a_test_that_it_can_fail():
     tested = {name for name, _ in SPOILT} | {
         "an episode begins with uniform positions and normal speeds",
         "a step is its time steps",
+        "the solver converges",
+        "the mass matrix is symmetric, positive definite and that of the bodies",
     }
     assert tested == {*INVARIANTS, *RELATIONS}
