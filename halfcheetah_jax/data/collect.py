@@ -60,9 +60,8 @@ def main(run: str) -> None:
         run: folder of the run whose policy plays.
     """
     columns = zip(*played(load_policy(run)), strict=True)
-    arrays = [np.stack(rows).astype(np.float32) for rows in columns]
-    names = ("qpos", "qvel", "qacc_warmstart", "ctrl")
-    np.savez_compressed(_HERE / _NAME, **dict(zip(names, arrays, strict=True)))
+    qpos, qvel, warm, ctrl = (np.stack(rows).astype(np.float32) for rows in columns)
+    np.savez_compressed(_HERE / _NAME, qpos=qpos, qvel=qvel, qacc_warmstart=warm, ctrl=ctrl)
     manifest = json.loads((_HERE / "MANIFEST.json").read_text())
     manifest["sha256"][_NAME] = hashlib.sha256((_HERE / _NAME).read_bytes()).hexdigest()
     manifest["trained_states"] = {
