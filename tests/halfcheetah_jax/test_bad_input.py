@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cheetahs import KEYS, NUM_ENVS, random_actions, started
+from cheetahs import KEYS, NUM_ENVS, random_actions, started, states
 
 import halfcheetah_jax
 
@@ -118,6 +118,35 @@ def test_a_solver_that_does_not_end_is_told_of(steps):
     assert info["solver_converged"].shape == (NUM_ENVS,) and info["solver_converged"][3:].all()
     assert (info["blew_up"] | info["solver_converged"])[:3].all()
     assert np.isfinite(state.qpos).all() and np.isfinite(state.qvel).all()
+
+
+# Eight contacts, deep in the floor and upside down: one in a hundred thousand random states.
+ROUND = {
+    "qpos": (0.0, -0.7377157, 3.276035, -0.04594576, 0.2897626, 0.39649075, -0.5679961, 0.82713187,
+             0.8972751),
+    "qvel": (13.808949, 11.4769964, -16.033453, -13.4698925, 4.728088, -4.490496, -2.246761,
+             -5.4099717, 17.360144),
+    "action": (0.91113365, 0.9671879, 0.91975701, 0.33723545, -1.0024557, 0.22868499),
+}  # fmt: skip
+
+
+@pytest.mark.xfail(strict=True, reason="whole Newton steps go round in a circle; halved ones end")
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_solver_ends_where_whole_newton_steps_go_round_in_a_circle(steps, wide):
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed; pip install mujoco")
+    from halfcheetah_jax.reference import Simulation
+
+    _, params, step = steps
+    given = {name: np.asarray(row, np.float32) for name, row in ROUND.items()}
+    simulation = Simulation()
+    simulation.load(given["qpos"], given["qvel"], np.zeros(9), given["action"])
+    with jax.enable_x64(wide):
+        rows = (np.tile(given[name], (NUM_ENVS, 1)) for name in ("qpos", "qvel", "action"))
+        qpos, qvel, actions = rows
+        _, after, _, _, info = step(KEYS, states(qpos, qvel), actions, params)
+    assert info["solver_converged"].all()
+    for got, want in zip((after.qpos[0], after.qvel[0]), simulation.step(5), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-9 if wide else 2e-2)
 
 
 # Bad input outside of a program.
