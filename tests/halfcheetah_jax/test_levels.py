@@ -49,7 +49,7 @@ def test_golden_traces_are_reproduced():
     """Recorded traces alone, so this runs without the reference."""
     result = run(PAIR, 3, budget="1rows", golden=GOLDEN, configurations=["v5", "one_time_step"])
     assert not result.divergences
-    assert result.details["golden rows"] > 5_000
+    assert result.details["golden rows"] > 4_000
 
 
 @pytest.mark.l3
