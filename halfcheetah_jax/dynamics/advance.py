@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from halfcheetah_jax.dynamics.step import OWN_AXES, Body, Model
 from halfcheetah_jax.dynamics.tiles import steps, tiled_steps
+from twinenv.batching import spread
 
 __all__ = ["advance"]
 
@@ -44,11 +45,8 @@ def _single(frame_skip: int) -> Callable[..., Any]:
 
     @single.def_vmap
     def rule(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
-        def spread(leaf: jax.Array, has_axis: bool) -> jax.Array:
-            return leaf if has_axis else jnp.broadcast_to(leaf, (size, *leaf.shape))
-
-        state = jax.tree.map(spread, args[:2], tuple(batched[:2]))
-        out = _batch(frame_skip)(*state, args[2])
+        body, control = spread(size, tuple(batched[:2]), args[:2])
+        out = _batch(frame_skip)(body, control, args[2])
         return out, jax.tree.map(lambda _: True, out)
 
     return single

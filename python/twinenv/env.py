@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from twinenv import saving
+from twinenv.batching import spread
 
 if TYPE_CHECKING:
     from twinenv import spaces
@@ -369,11 +370,7 @@ def _restart_if_any(env: Environment[Any, Any]) -> Any:
     @restart.def_vmap
     def rule(size: int, batched: Any, *args: Any) -> tuple[Any, Any]:
         *own, params_axes = jax.tree.map(lambda has_axis: 0 if has_axis else None, list(batched))
-
-        def spread(leaf: jax.Array, has_axis: bool) -> jax.Array:
-            return leaf if has_axis else jnp.broadcast_to(leaf, (size, *leaf.shape))
-
-        _, done, now = jax.tree.map(spread, args[:3], tuple(batched[:3]))
+        done, now = spread(size, tuple(batched[1:3]), args[1:3])
         fresh = jax.vmap(env._restarted, in_axes=(own[0], 0, 0, params_axes), axis_size=size)
         out = jax.lax.cond(jnp.any(done), lambda: fresh(args[0], done, now, args[3]), lambda: now)
         return out, jax.tree.map(lambda _: True, out)
