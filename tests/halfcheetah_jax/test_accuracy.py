@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import subprocess
 import sys
@@ -160,7 +159,10 @@ def test_float32_is_as_exact_as_mjx(tmp_path):
         references.locate("mjx")
     except references.MissingReferenceError as error:
         pytest.skip(str(error))
-    rows = np.random.default_rng(0).choice(MANY, 2048, replace=False)
+    qvel, wanted = ours(False, 1)[1], theirs(0.0, 1)[1]
+    error = np.abs(qvel - wanted).max(axis=1)
+    drawn = np.random.default_rng(0).choice(MANY, 1984, replace=False)
+    rows = np.concatenate([drawn, np.argsort(error)[-64:]])  # and our worst, to be printed
     np.savez(tmp_path / "given.npz", **{n: p[rows] for n, p in pool()._asdict().items()})
     # On two cores MJX hangs at times with a pool of as many threads.
     settings = {"NPROC": "4", "JAX_NUMPY_DTYPE_PROMOTION": "standard", "PYTHONWARNINGS": "ignore"}
@@ -174,8 +176,9 @@ def test_float32_is_as_exact_as_mjx(tmp_path):
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr
-    wanted = theirs(0.0, 1)[1][rows]
-    of_mjx = np.abs(np.load(paths[1]) - wanted).max(axis=1)
-    own = np.abs(ours(False, 1)[1][rows] - wanted).max(axis=1)
-    print(json.dumps({"mjx": summary(of_mjx), "ours": summary(own)}))
-    assert np.quantile(own, 0.99) <= 1.5 * np.quantile(of_mjx, 0.99)
+    of_mjx = np.abs(np.load(paths[1]) - wanted[rows]).max(axis=1)
+    found = {"MJX": of_mjx, "ours": error[rows]}
+    for name, each in found.items():
+        print(f"{name}: {summary(each[:-64])}; in our worst 64: {summary(each[-64:])}")
+    ours99, mjx99 = (np.quantile(found[name][:-64], 0.99) for name in ("ours", "MJX"))
+    assert ours99 <= 1.5 * mjx99
