@@ -185,7 +185,7 @@ def sticky_floor(state, actions, after, output):
 
 
 def icy_floor(state, actions, after, output):
-    after["qvel"][:, 0] *= 1.01
+    after["qvel"][:, 0] *= 1.1
 
 
 def twice_the_torso(params, qpos):
@@ -205,6 +205,14 @@ def test_another_mass_matrix_is_noticed(states, monkeypatch, other):
     assert holds(Spoilt(), states, actions).all()
     monkeypatch.setattr(invariants, "_mass_matrix", other)
     assert not holds(Spoilt(), states, actions).any()
+
+
+def test_another_game_in_float32_is_noticed(states, monkeypatch):
+    holds = RELATIONS["float32 stays near float64"]
+    actions = PAIR.actions(np.random.default_rng(3), states, "one_time_step")
+    assert holds(Spoilt(), states, actions).all()
+    monkeypatch.setattr(invariants, "_in_float32", lambda _: Spoilt(icy_floor))
+    assert not holds(Spoilt(), states, actions).all()
 
 
 @pytest.mark.parametrize(("name", "said"), [("solver_converged", False), ("blew_up", True)])
@@ -297,6 +305,7 @@ def test_every_property_has_a_test_that_it_can_fail():
         "an episode begins with uniform positions and normal speeds",
         "a step is its time steps",
         "the solver converges",
+        "float32 stays near float64",
         "the mass matrix is symmetric, positive definite and that of the bodies",
     }
     assert tested == {*INVARIANTS, *RELATIONS}
