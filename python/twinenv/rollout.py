@@ -75,7 +75,8 @@ def rollout(
     params = env.resolve(params)
     act, weights = _policy(env, policy)
     key_reset, key_play = jax.random.split(key)
-    keys = jax.device_put(jax.random.split(key_reset, num_envs), _sharding(num_envs))
+    each = jax.sharding.NamedSharding(_mesh(num_envs), jax.sharding.PartitionSpec("env"))
+    keys = jax.device_put(jax.random.split(key_reset, num_envs), each)
     return _compiled()(env, act, int(num_steps), (params, weights), keys, key_play)
 
 
@@ -122,12 +123,29 @@ class _Unweighted:
         return getattr(self.policy, "act", self.policy)(obs, mask, key)
 
 
-def _sharding(num_envs: int) -> jax.sharding.NamedSharding:
-    """The environments' axis over as many devices as divide it."""
+def _mesh(num_envs: int) -> jax.sharding.Mesh:
+    """As many devices as divide the environments."""
     devices = jax.devices()
     used = max(n for n in range(1, len(devices) + 1) if num_envs % n == 0)
-    mesh = jax.sharding.Mesh(np.asarray(devices[:used]), ("env",))
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("env"))
+    return jax.sharding.Mesh(np.asarray(devices[:used]), ("env",))
+
+
+def _over_devices(function: Callable[..., Any], mesh: jax.sharding.Mesh) -> Callable[..., Any]:
+    """A function of arrays `[num_envs, ...]` and params, each device doing its own environments.
+
+    XLA's own partitioning would gather what an environment does in loops over its batch.
+    """
+    if mesh.size == 1:
+        return function
+    each, whole = jax.sharding.PartitionSpec("env"), jax.sharding.PartitionSpec()
+
+    def mapped(*args: Any) -> Any:
+        specs = (*[each] * (len(args) - 1), whole)
+        return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=each, check_vma=False)(
+            *args
+        )
+
+    return mapped
 
 
 @functools.cache
@@ -146,7 +164,8 @@ def _play(
     key_play: jax.Array,
 ) -> tuple[Trajectory, Any]:
     params, weights = given
-    step = jax.vmap(env.step, (0, 0, 0, None))
+    mesh = _mesh(keys.shape[0])
+    step = _over_devices(jax.vmap(env.step, (0, 0, 0, None)), mesh)
     masks = jax.vmap(env.action_mask, (0, None))
 
     def one(carry: tuple[Any, Any], key: jax.Array) -> tuple[tuple[Any, Any], Trajectory]:
@@ -157,6 +176,6 @@ def _play(
         following, state, reward, done, info = step(keys_step, state, action, params)
         return (following, state), Trajectory(obs, mask, action, reward, done, info)
 
-    begun = jax.vmap(env.reset, (0, None))(keys, params)
+    begun = _over_devices(jax.vmap(env.reset, (0, None)), mesh)(keys, params)
     (_, state), trajectory = jax.lax.scan(one, begun, jax.random.split(key_play, (num_steps, 2)))
     return trajectory, state
