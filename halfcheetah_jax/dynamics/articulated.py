@@ -14,49 +14,63 @@ from halfcheetah_jax.dynamics.planar import Force, Inertia, Point, Twist, hinge,
 from halfcheetah_jax.dynamics.tree import Bodies, Dofs, Limbs, both
 from twinenv.stages import stage
 
-__all__ = ["solve"]
+__all__ = ["Factors", "factor", "solve"]
 
 
-class _Link(NamedTuple):
-    """A limb at its hinge.
+class Factors(NamedTuple):
+    """What stays the same for every right-hand side.
 
     Attributes:
-        reach: force that turning the hinge at unit acceleration makes.
-        inverse: of the inertia about the hinge, 1/D.
-        torque: about the hinge.
+        reach: of each limb, the force that turning its hinge at unit acceleration makes.
+        inverse: of each limb, of the inertia about its hinge: 1/D.
+        torso: inertia of the torso with all that hangs on it.
     """
 
-    reach: Force
-    inverse: Any
-    torque: Any
+    reach: Limbs
+    inverse: Limbs
+    torso: Inertia
 
 
-def solve(
-    inertias: Bodies, joints: Limbs, torques: Dofs, hinges: Limbs, forces: Bodies | None = None
-) -> tuple[Dofs, Bodies]:
-    """`x` of `(sum_b J_b' I_b J_b + diag(joints)) x = torques + sum_b J_b' f_b`, and each `J_b x`.
+def factor(inertias: Bodies, joints: Limbs, hinges: Limbs) -> Factors:
+    """Factors of `sum_b J_b' I_b J_b + diag(joints)`.
 
     Args:
         inertias: `Inertia` of each body.
         joints: what is added on the diagonal for each limb.
+        hinges: of the limbs.
+    """
+    inertia = inertias.foot
+    links: list[tuple[Force, Any]] = []
+    for limb in (2, 1, 0):
+        reach = _reach(inertia, hinges[limb])
+        inverse = _inverse(reach, hinges[limb], joints[limb])
+        inertia = _loaded(inertias[limb], inertia, reach, inverse, limb == 0)
+        links.append((reach, inverse))
+    reaches, inverses = zip(*reversed(links), strict=True)
+    return Factors(Limbs(*reaches), Limbs(*inverses), inertia)
+
+
+def solve(
+    factors: Factors, torques: Dofs, hinges: Limbs, forces: Bodies | None = None
+) -> tuple[Dofs, Bodies]:
+    """`x` of `(sum_b J_b' I_b J_b + diag(joints)) x = torques + sum_b J_b' f_b`, and each `J_b x`.
+
+    Args:
+        factors: of the matrix.
         torques: on the degrees of freedom.
         hinges: of the limbs.
         forces: `Force` on each body; None for none.
     """
-    own_forces = forces or Bodies(None, None, None, None)
-    inertia, force = inertias.foot, own_forces.foot
-    links = []
+    own = forces or Bodies(None, None, None, None)
+    links = list(zip(factors.reach, factors.inverse, strict=True))
+    force, on_limbs = own.foot, list(torques.limbs)
     for limb in (2, 1, 0):
-        reach = _reach(inertia, hinges[limb])
-        hinged = _hinged(reach, hinges[limb], joints[limb], torques.limbs[limb], force)
-        links.append(_Link(reach, *hinged))
-        inertia, force = _loaded(
-            (inertias[limb], own_forces[limb]), (inertia, force), links[-1], limb == 0
-        )
-    x = list(_solved(inertia, Force(*torques[:3]), force))
+        on_limbs[limb] = _torque(on_limbs[limb], hinges[limb], force)
+        force = _pushed(own[limb], force, links[limb], on_limbs[limb], limb == 0)
+    x = list(_solved(factors.torso, Force(*torques[:3]), force))
     moved = [Twist(*x)]
-    for link, place in zip(reversed(links), hinges, strict=True):
-        x.append(_turned(link, moved[-1]))
+    for place, link, torque in zip(hinges, links, on_limbs, strict=True):
+        x.append(_turned(link, torque, moved[-1]))
         moved.append(_along(moved[-1], place, x[-1]))
     return Dofs(*x), Bodies(*moved)
 
@@ -67,31 +81,35 @@ def _reach(inertia: Inertia, place: Point) -> Force:
 
 
 @stage
-def _hinged(
-    reach: Force, place: Point, joint: Any, torque: Any, force: Force | None
-) -> tuple[Any, Any]:
-    """1/D and the torque of a link."""
-    pushed = torque if force is None else torque + force.on_hinge(place)
-    return 1 / (reach.on_hinge(place) + joint), pushed
+def _inverse(reach: Force, place: Point, joint: Any) -> Any:
+    return 1 / (reach.on_hinge(place) + joint)
 
 
-@functools.partial(stage, static_argnums=(3,))
-def _loaded(
-    own: tuple[Inertia, Force | None],
-    limb: tuple[Inertia, Force | None],
-    link: _Link,
-    of_torso: bool,
-) -> tuple[Inertia, Force]:
-    """Inertia of a body and force on it with what hangs on it, of the torso with both legs."""
-    (inertia, force), (x, z, w) = limb, link.reach
-    freed = Inertia(
-        *(a * b * link.inverse for a, b in ((x, x), (x, z), (z, z), (x, w), (z, w), (w, w)))
-    )
-    pushed = Force(*(-part * link.inverse * link.torque for part in link.reach))
-    hung = Inertia(*(a - b for a, b in zip(inertia, freed, strict=True)))
-    pushed = pushed if force is None else plus(force, pushed)
-    hung, pushed = both((hung, pushed)) if of_torso else (hung, pushed)
-    return plus(own[0], hung), pushed if own[1] is None else plus(own[1], pushed)
+@functools.partial(stage, static_argnums=(4,))
+def _loaded(own: Inertia, limb: Inertia, reach: Force, inverse: Any, of_torso: bool) -> Inertia:
+    """Inertia of a body with what hangs on it; both legs hang on the torso."""
+    x, z, w = reach
+    pairs = ((x, x), (x, z), (z, z), (x, w), (z, w), (w, w))
+    hung = Inertia(*(i - a * b * inverse for i, (a, b) in zip(limb, pairs, strict=True)))
+    return plus(own, both(hung) if of_torso else hung)
+
+
+@stage
+def _torque(torque: Any, place: Point, force: Force | None) -> Any:
+    """About a limb's hinge, with what pushes the limb."""
+    return torque if force is None else torque + force.on_hinge(place)
+
+
+@functools.partial(stage, static_argnums=(4,))
+def _pushed(
+    own: Force | None, limb: Force | None, link: tuple[Force, Any], torque: Any, of_torso: bool
+) -> Force:
+    """Force on a body with what hangs on it."""
+    reach, inverse = link
+    hung = Force(*(-part * inverse * torque for part in reach))
+    hung = hung if limb is None else plus(limb, hung)
+    hung = both(hung) if of_torso else hung
+    return hung if own is None else plus(own, hung)
 
 
 @stage
@@ -108,10 +126,11 @@ def _solved(i: Inertia, torque: Force, force: Force) -> tuple[Any, Any, Any]:
 
 
 @stage
-def _turned(link: _Link, carrier: Twist) -> Any:
+def _turned(link: tuple[Force, Any], torque: Any, carrier: Twist) -> Any:
     """Acceleration of a limb's hinge, from that of the body that it hangs on."""
-    x, z, w = (part * rate for part, rate in zip(link.reach, carrier, strict=True))
-    return link.inverse * (link.torque - (x + z + w))
+    reach, inverse = link
+    x, z, w = (part * rate for part, rate in zip(reach, carrier, strict=True))
+    return inverse * (torque - (x + z + w))
 
 
 @stage

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from halfcheetah_jax.dynamics.articulated import solve
+from halfcheetah_jax.dynamics.articulated import Factors, factor, solve
 from halfcheetah_jax.dynamics.constraint import (
     Constraints,
     Residuals,
@@ -26,6 +26,8 @@ __all__ = ["MOST_ITERATIONS", "Problem", "minimise"]
 
 MOST_ITERATIONS = 20
 """Newton steps at most; eleven have been the most that any state took."""
+
+_WHOLE_STEPS = 8
 
 
 class Problem(NamedTuple):
@@ -60,11 +62,21 @@ class _Point(NamedTuple):
     residual: Residuals
 
 
+class _Search(NamedTuple):
+    """A point, the factors that led to it, whether it is the minimum, and the steps so far."""
+
+    at: _Point
+    factors: Factors
+    converged: Any
+    iteration: Any
+
+
 def minimise(problem: Problem, start: Dofs, differentiable: bool = False) -> tuple[Dofs, Any]:
     """The minimum and whether it was reached (`mj_solNewton`).
 
     The cost is quadratic as long as no row changes sides, so a full Newton step from the right set
-    of pushing rows is exact; it is taken until that set stays. No line search is needed here.
+    of pushing rows is exact; it is taken until that set stays. In rare states full steps go round
+    in a circle, so after some of them every other step is a half one.
 
     Args:
         problem: what to minimise.
@@ -73,24 +85,32 @@ def minimise(problem: Problem, start: Dofs, differentiable: bool = False) -> tup
             Newton step does not depend on where it is taken from, so its derivative is that of the
             minimum.
     """
-    never = jnp.zeros_like(start.x, jnp.bool_)
     if differentiable:
         found, converged = minimise(*jax.lax.stop_gradient((problem, start)))
-        return _newton(problem, _at(problem, found), never).qacc, converged
+        at = _at(problem, found)
+        return _step(problem, at, _factors(problem, at.residual), 1.0)[0], converged
 
-    def going(search: tuple[_Point, Any, Any]) -> Any:
-        _, converged, iteration = search
-        return ~jnp.all(converged) & (iteration < MOST_ITERATIONS)
+    def going(search: _Search) -> Any:
+        return ~jnp.all(search.converged) & (search.iteration < MOST_ITERATIONS)
 
-    def body(search: tuple[_Point, Any, Any]) -> tuple[_Point, Any, Any]:
-        before, converged, iteration = search
-        after = _newton(problem, before, converged)
-        converged = converged | _same(before.residual, after.residual)
-        return after, converged, iteration + 1
+    def body(search: _Search) -> _Search:
+        before, _, converged, iteration = search
+        whole = (iteration < _WHOLE_STEPS) | (iteration % 2 == 1)
+        factors = _factors(problem, before.residual)
+        share = _share(converged, whole, start.x.dtype)
+        qacc, rates = _step(problem, before, factors, share)
+        after = _Point(qacc, rates, residuals(qacc, rates, problem.constraints))
+        same = whole & _same(before.residual, after.residual)
+        return _Search(after, factors, converged | same, iteration + 1)
 
-    first = _at(problem, start), never, jnp.zeros((), jnp.int32)
-    last, converged, _ = jax.lax.while_loop(going, body, first)
-    return last.qacc, converged
+    at = _at(problem, start)
+    shapes = jax.eval_shape(_factors, problem, at.residual)
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    never = jnp.zeros_like(start.x, jnp.bool_)
+    first = _Search(at, none, never, jnp.zeros((), jnp.int32))
+    last = jax.lax.while_loop(going, body, first)
+    # Once more with the same factors: what rounding has left of a large change goes with it.
+    return _step(problem, last.at, last.factors, 1.0)[0], last.converged
 
 
 def _at(problem: Problem, qacc: Dofs) -> _Point:
@@ -98,21 +118,23 @@ def _at(problem: Problem, qacc: Dofs) -> _Point:
     return _Point(qacc, rates, residuals(qacc, rates, problem.constraints))
 
 
-def _newton(problem: Problem, at: _Point, converged: Any) -> _Point:
-    """`a + H^-1 (M a_s + J' f - M a)` with `H = M + J' D J` over the rows that push.
+def _factors(problem: Problem, residual: Residuals) -> Factors:
+    """Of `H = M + J' D J` over the rows that push."""
+    touched, limited = stiffness(residual, problem.constraints)
+    whole = Bodies(*map(_touched, problem.inertias, touched))
+    return factor(whole, _joints(problem.armature, limited), problem.hinges)
+
+
+def _step(problem: Problem, at: _Point, factors: Factors, share: Any) -> tuple[Dofs, Bodies]:
+    """`a + share H^-1 (M a_s + J' f - M a)`, and the bodies' rates.
 
     In float32 this is an order of magnitude closer than solving for `a` itself.
     """
-    c, inertias = problem.constraints, problem.inertias
-    pushing, on_limbs = forces(at.residual, c)
-    touched, limited = stiffness(at.residual, c)
-    left = Bodies(*map(_left, pushing, inertias, at.rates))
+    pushing, on_limbs = forces(at.residual, problem.constraints)
+    left = Bodies(*map(_left, pushing, problem.inertias, at.rates))
     torques = _torques(problem.smooth, on_limbs, problem.armature, at.qacc.limbs)
-    whole = Bodies(*map(_touched, inertias, touched))
-    joints = _joints(problem.armature, limited)
-    changes = solve(whole, joints, torques, problem.hinges, left)
-    qacc, rates = _changed(converged, (at.qacc, at.rates), changes)
-    return _Point(qacc, rates, residuals(qacc, rates, c))
+    changes = solve(factors, torques, problem.hinges, left)
+    return _changed(share, (at.qacc, at.rates), changes)
 
 
 @stage
@@ -142,11 +164,15 @@ def _joints(armature: Limbs, added: Limbs) -> Limbs:
     return Limbs(*map(operator.add, armature, added))
 
 
+@functools.partial(stage, static_argnums=(2,))
+def _share(converged: Any, whole: Any, number: Any) -> Any:
+    """How much of a step is taken: what has converged stays, whatever else is in the batch."""
+    return jnp.where(converged, 0.0, jnp.where(whole, 1.0, 0.5)).astype(number)
+
+
 @stage
-def _changed(converged: Any, before: Any, change: Any) -> Any:
-    """What has converged stays as it is, whatever else is in the batch."""
+def _changed(share: Any, before: Any, change: Any) -> Any:
     # A product, because XLA:CPU would store what is selected lane by lane.
-    share = jnp.where(converged, 0.0, 1.0).astype(change[0].x.dtype)
     return jax.tree.map(lambda a, b: a + share * b, before, change)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from halfcheetah_jax.dynamics.articulated import solve
+from halfcheetah_jax.dynamics.articulated import factor, solve
 from halfcheetah_jax.dynamics.constraint import constrain
 from halfcheetah_jax.dynamics.kinematics import place
 from halfcheetah_jax.dynamics.planar import rigid
@@ -116,7 +116,8 @@ def euler(body: Body, qacc: Dofs, problem: Problem, model: Model) -> Body:
     inertias = Bodies(*(inertia.general() for inertia in problem.inertias))
     damping = Limbs.of(model.damping)
     joints, torques = _damped(model.timestep, damping, problem.armature, qacc)
-    excess, _ = solve(inertias, joints, torques, problem.hinges)
+    factors = factor(inertias, joints, problem.hinges)
+    excess, _ = solve(factors, torques, problem.hinges)
     return _integrated(body, qacc, excess, model.timestep)
 
 

@@ -130,7 +130,6 @@ ROUND = {
 }  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="whole Newton steps go round in a circle; halved ones end")
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_solver_ends_where_whole_newton_steps_go_round_in_a_circle(steps, wide):
     pytest.importorskip("mujoco", reason="MuJoCo is not installed; pip install mujoco")

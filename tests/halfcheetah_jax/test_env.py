@@ -275,7 +275,6 @@ print(*(np.asarray(part).tobytes().hex() for part in shown))
 """
 
 
-@pytest.mark.xfail(strict=True, reason="a native routine cannot exchange numbers with a device")
 def test_a_rollout_over_two_devices_is_that_over_one():
     outputs = []
     for devices in (1, 2):
