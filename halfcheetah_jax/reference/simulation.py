@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from halfcheetah_jax.data.generate import model_file
 
-__all__ = ["Simulation"]
+__all__ = ["Simulation", "silenced"]
+
+
+@contextlib.contextmanager
+def silenced() -> Iterator[None]:
+    """Without MuJoCo's warnings: the model asks for its total mass in a way that it is losing."""
+    import mujoco
+
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda text: None)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 class Simulation:
@@ -25,8 +39,8 @@ class Simulation:
         import mujoco
 
         self._mujoco = mujoco
-        # The model asks for its total mass in a way that MuJoCo warns of.
-        self.model = mujoco.MjModel.from_xml_path(str(model_file()))
+        with silenced():
+            self.model = mujoco.MjModel.from_xml_path(str(model_file()))
         self.model.opt.tolerance = tolerance
         self.data = mujoco.MjData(self.model)
         self._change(changes or {})

@@ -12,7 +12,7 @@ import numpy as np
 
 from halfcheetah_jax.env import make
 from halfcheetah_jax.params import EnvParams
-from halfcheetah_jax.reference.simulation import Simulation
+from halfcheetah_jax.reference.simulation import Simulation, silenced
 from twinenv.references import MissingReferenceError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def vector_env(num_envs: int, **options: Any) -> gymnasium.vector.VectorEnv:
     env, params = make(**options)
     given: dict[str, Any] = {name: getattr(params, name) for name in _OPTIONS}
     given |= {name: getattr(env, name) for name in _ENV_OPTIONS}
-    with _installed(), _silenced():
+    with _installed(), silenced():
         one = functools.partial(_single, given, params, _changed_model(params))
         return SyncVectorEnv([one] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
 
@@ -85,16 +85,3 @@ def _installed() -> Iterator[None]:
         yield
     except (ImportError, DependencyNotInstalled) as error:
         raise MissingReferenceError(f"{error}; run `pip install mujoco==4.0.0 imageio`") from error
-
-
-@contextlib.contextmanager
-def _silenced() -> Iterator[None]:
-    """MuJoCo warns of the model's own form, in every compilation and in a file of its own."""
-    import mujoco
-
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda text: None)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(before)

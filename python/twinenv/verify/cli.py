@@ -60,7 +60,7 @@ def _verify_parser() -> argparse.ArgumentParser:
         default="60s",
         metavar="B",
         help="for each level: time such as 60s, 5m, 2h, or steps such as 10Mrows; default 60s. "
-        "Level 1 checks the API contract of every configuration first, ten seconds each or so. "
+        "Level 1 checks the API contract of the configurations first, ten to forty seconds each. "
         "Level 3 may take as much again for rule events still missed; level 4 trains by the "
         "house's preset, which only a budget of steps cuts short",
     )
