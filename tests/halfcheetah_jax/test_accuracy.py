@@ -97,7 +97,7 @@ def test_float32_steps_of_the_environment_are_at_their_noise_floor():
     """Five time steps let an error grow."""
     _, qvel = errors(False, 5)
     assert np.median(qvel) <= 5e-6
-    assert np.quantile(qvel, 0.99) <= 5e-4
+    assert np.quantile(qvel, 0.99) <= 2e-4
 
 
 def test_stages_are_those_of_mj_forward_in_ten_thousand_states():
