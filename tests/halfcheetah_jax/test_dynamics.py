@@ -18,6 +18,7 @@ from halfcheetah_jax.dynamics.solver import minimise
 from halfcheetah_jax.dynamics.tree import Dofs, Limbs
 from halfcheetah_jax.params import model_of
 from halfcheetah_jax.situations import States, extreme_states, mixed_states
+from twinenv import stages
 
 pytest.importorskip("mujoco", reason="MuJoCo is not installed; pip install mujoco")
 
@@ -92,13 +93,13 @@ def test_stages_are_those_of_mj_forward(states):
 
         @jax.jit
         @jax.vmap
-        def stages(body, ctrl):
+        def staged(body, ctrl):
             body = Body(*map(Dofs.of, body))
             problem = problem_of(body, Limbs.of(ctrl), model)
             mass = mass_matrix(problem.inertias, problem.hinges, problem.armature)
             return problem, full_matrix(mass), minimise(problem, body.qacc_warmstart)[0].rows()
 
-        problem, mass, qacc = jax.tree.map(np.asarray, stages(*inputs(few, jnp.float64)))
+        problem, mass, qacc = jax.tree.map(np.asarray, staged(*inputs(few, jnp.float64)))
     simulation = Simulation()
     for n, row in enumerate(zip(*few, strict=True)):
         simulation.load(*row)
@@ -134,6 +135,19 @@ def test_a_step_in_float64_is_mujocos(states):
         got = ours(states, jnp.float64)
     assert np.abs(got[0] - qpos).max() <= 1e-11
     assert np.abs(got[1] - qvel).max() <= 1e-9
+
+
+def test_without_hints_for_the_compiler_a_step_is_the_same(states):
+    with jax.enable_x64(True):
+        args = *inputs(states, jnp.float64), model_of(EnvParams(), jnp.float64)
+        hinted = compiled().lower(*args).compile()
+        with stages.disabled():
+            plain = jax.jit(lambda *args: tiled_steps(*args, 1)).lower(*args).compile()
+        after = plain(*args)[0], hinted(*args)[0]
+    assert "inlineable" in hinted.as_text() and "inlineable" not in plain.as_text()
+    got, want = after
+    np.testing.assert_allclose(got.qpos, want.qpos, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(got.qvel, want.qvel, rtol=0, atol=1e-9)
 
 
 def test_a_step_in_float32_is_at_its_noise_floor(states):

@@ -24,7 +24,7 @@ pytest.importorskip("mujoco", reason="MuJoCo is not installed; pip install mujoc
 from halfcheetah_jax.reference import Simulation
 
 MUJOCO_TOLERANCE = 1e-8  # its default
-MARGIN = 5.0  # standard errors of the null's mean: passed by a twin's 99.9 % where it is one
+MARGIN = 6.0  # standard errors of the null's mean, which leave a true twin four to err by
 EVERY = 10  # steps between two states whose energy is computed
 
 
@@ -130,8 +130,8 @@ def compare(policy, seed, num_envs, num_steps, noise, **changes):
 
 @pytest.mark.parametrize("policy", [random_play, gaits])
 def test_short_episodes_are_mujocos_in_distribution(policy):
-    """Noise of the size of float32's rounding, from which as many steps are left to part in."""
-    compare(policy, seed=1, num_envs=64, num_steps=200, noise=1e-7)
+    """Noise of the size of float32's rounding in a step, to have as many steps to part in."""
+    compare(policy, seed=1, num_envs=64, num_steps=200, noise=1e-6)
 
 
 @pytest.mark.slow
@@ -144,4 +144,4 @@ def test_whole_episodes_are_mujocos_in_distribution(policy):
 def test_the_comparison_finds_a_slightly_different_mechanism():
     """A twin with a third less friction is not taken for MuJoCo's."""
     with pytest.raises(AssertionError, match="margin"):
-        compare(gaits, seed=1, num_envs=64, num_steps=200, noise=1e-7, friction=0.27)
+        compare(gaits, seed=1, num_envs=64, num_steps=200, noise=1e-6, friction=0.27)
