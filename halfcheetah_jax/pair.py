@@ -148,6 +148,7 @@ class HalfCheetahPair(Pair):
     excluded_pairs = IMPOSSIBLE
     num_envs = 128
     horizon = 5
+    growth = 2.0
     rounding = 0.05
     margin = Margin(
         240.0,

@@ -13,7 +13,7 @@ from twinenv.verify.coverage import Tally
 from twinenv.verify.diagnostic import Divergence, Repro
 from twinenv.verify.ledger import Ledger, Meter
 from twinenv.verify.pair import Rows, Step
-from twinenv.verify.schema import num_rows, take
+from twinenv.verify.schema import loosened, num_rows, take
 from twinenv.verify.shrink import Case, shrink
 from twinenv.verify.sides import Sides, assert_sees, step_differences, step_names
 
@@ -80,7 +80,7 @@ def play(run: Run, meter: Meter, ledger: Ledger, tally: Tally, stint: int = 0) -
             tally.add(events)
             meter.spend(len(actions))
             ledger.count(len(actions), step_names(pair.schema, want))
-            if found := step_differences(pair.schema, want, got):
+            if found := step_differences(loosened(pair.schema, pair.growth**step), want, got):
                 active = active_events(events, int(np.argmax(found[0].rows)))
                 ledger.add([log.divergence(found, step=step, events=active)])
                 return

@@ -181,6 +181,8 @@ class Pair(abc.ABC):
             one judges it all the same.
         horizon: steps after which both sides of a chaotic system are far apart, however equal their
             rules, so that a rollout begins afresh; 0 if there is no such time.
+        growth: how many times further apart both sides may be after one more step of such a
+            rollout, for a chaotic system magnifies what they differ by.
         rounding: how far apart numbers of one step may be, relative to their size and absolutely,
             when they are computed with or without `jax.jit`, alone or in a batch, for XLA rounds
             products and sums as it likes; 0 demands equal bits.
@@ -203,6 +205,7 @@ class Pair(abc.ABC):
     excluded_pairs: ClassVar[Mapping[tuple[str, str], str]]
     num_envs: ClassVar[int] = 1024
     horizon: ClassVar[int] = 0
+    growth: ClassVar[float] = 1.0
     rounding: ClassVar[float] = 0.0
     same_program: ClassVar[Mapping[str, str]] = MappingProxyType({})
     compiled_exam: ClassVar[tuple[str, ...]] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +11,7 @@ import numpy as np
 from twinenv.fields import Field
 from twinenv.verify.pair import Rows
 
-__all__ = ["Schema", "describe", "label_of", "num_rows", "take", "tile", "violations"]
+__all__ = ["Schema", "describe", "label_of", "loosened", "num_rows", "take", "tile", "violations"]
 
 Schema = Mapping[str, Field]
 
@@ -26,6 +27,13 @@ def label_of(info: Field, index: Sequence[int]) -> str:
 def describe(array: np.ndarray) -> str:
     """Dtype and shape without the leading axis, such as `int16[2]`."""
     return f"{array.dtype}{list(array.shape[1:])}" if array.ndim else f"{array.dtype} scalar"
+
+
+def loosened(schema: Schema, factor: float) -> Schema:
+    """The schema with its absolute tolerances so many times as wide."""
+    if factor == 1.0:
+        return schema
+    return {n: dataclasses.replace(info, atol=info.atol * factor) for n, info in schema.items()}
 
 
 def num_rows(rows: Rows) -> int:

@@ -8,6 +8,7 @@ import pytest
 from twinenv.fields import Field
 from twinenv.verify.compare import compare
 from twinenv.verify.pair import Step
+from twinenv.verify.schema import loosened
 from twinenv.verify.sides import BlindError, assert_sees, step_differences
 
 SCHEMA = {
@@ -71,6 +72,14 @@ def test_tolerance_is_inclusive_and_only_where_declared():
     nudged = rows()["energy"].copy()
     nudged[0] = 1e-30
     assert only(rows(), rows(energy=nudged)).field == "energy"
+
+
+def test_loosening_widens_tolerances_and_leaves_exact_fields_exact():
+    off = rows(speed=np.array([0.0, 2.75, 2.0], np.float32))
+    assert only(rows(), off).field == "speed"
+    assert compare(loosened(SCHEMA, 4.0), rows(), off) == []
+    exact = rows(energy=np.array([0.25, np.inf, np.nan], np.float32))
+    assert compare(loosened(SCHEMA, 4.0), rows(), exact)
 
 
 @pytest.mark.parametrize("place", [0, 1])
