@@ -77,7 +77,9 @@ def rollout(
     key_reset, key_play = jax.random.split(key)
     each = jax.sharding.NamedSharding(_mesh(num_envs), jax.sharding.PartitionSpec("env"))
     keys = jax.device_put(jax.random.split(key_reset, num_envs), each)
-    return _compiled()(env, act, int(num_steps), (params, weights), keys, key_play)
+    # Inside another `jax.jit` the options are those of the outer one.
+    play = _play if isinstance(keys, jax.core.Tracer) else _compiled()
+    return play(env, act, int(num_steps), (params, weights), keys, key_play)
 
 
 def _policy(env: Environment[Any, Any], policy: Any) -> tuple[Any, Any]:
